@@ -1,0 +1,51 @@
+"""Options of `thunder.jit` and their documented values."""
+
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import TypeVar
+
+E = TypeVar("E", bound=Enum)
+
+
+class CacheOption(Enum):
+    """When a compiled program is used again."""
+
+    CONSTANT_VALUES = "constant values"
+    SAME_INPUT = "same input"
+    NO_CACHING = "no caching"
+    SYMBOLIC_VALUES = "symbolic values"
+
+
+class SharpEdges(Enum):
+    """What happens when a program reads something that cannot be guarded."""
+
+    ALLOW = "allow"
+    WARN = "warn"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class DebugOptions:
+    """Options for debugging thunder itself.
+
+    Attributes:
+        show_internal_frames: tracebacks of errors keep the frames of thunder.
+        record_history: keep what ran while tracing, for `thunder.last_interpreter_log`.
+    """
+
+    show_internal_frames: bool = False
+    record_history: bool = False
+
+    @classmethod
+    def list_options(cls) -> list[str]:
+        """The names of the options there are."""
+        return [f.name for f in fields(cls)]
+
+
+def resolve(value: "E | str", kind: type[E], option: str) -> E:
+    """The member of `kind` that the user's `value` names."""
+    try:
+        return kind(value)
+    except ValueError:
+        choices = ", ".join(repr(m.value) for m in kind)
+        raise ValueError(f"{option}={value!r} is not an option; choose one of {choices}") from None
