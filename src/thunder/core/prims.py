@@ -5,8 +5,8 @@ primitive takes several tensors they have one shape; Python numbers may stand fo
 What else a primitive means (how to run it, differentiate it, translate it) is in the tables of those transformations.
 """
 
+import math
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import torch
@@ -29,7 +29,7 @@ all_prims: dict[str, Symbol] = {}
 
 
 def prim(*tags: Tag) -> Callable[[Callable], Symbol]:
-    """Makes the decorated metadata rule a primitive of the same name (a trailing `_` is dropped)."""
+    """Makes the decorated metadata rule a primitive of the same name (a trailing `_prim` is dropped)."""
 
     def decorate(rule: Callable) -> Symbol:
         name = rule.__name__.removesuffix("_prim")
@@ -37,6 +37,14 @@ def prim(*tags: Tag) -> Callable[[Callable], Symbol]:
         return all_prims[name]
 
     return decorate
+
+
+def __getattr__(name: str) -> Symbol:
+    """`prims.sum` is `sum_prim`: traces print the name, this file keeps Python's own."""
+    try:
+        return all_prims[name]
+    except KeyError:
+        raise AttributeError(f"there is no primitive {name!r}") from None
 
 
 class MetadataError(ValueError):
@@ -208,13 +216,13 @@ def broadcast_in_dim(a: TensorProxy, shape: Dims, dims: Dims) -> TensorProxy:
 @prim(Tag.SHAPE_ONLY)
 def reshape(a: TensorProxy, shape: Dims) -> TensorProxy:
     """The elements in row-major order under another shape: a view where the layout allows one, else a copy."""
-    require(prod(shape) == a.numel, f"prims.reshape: {a.shape} has {a.numel} elements, {tuple(shape)} {prod(shape)}")
+    require(math.prod(shape) == a.numel, f"prims.reshape: {a.shape} has {a.numel} elements, {tuple(shape)} {math.prod(shape)}")
     return tensor(a, shape=shape, strides=view_strides(a.shape, a.strides, shape))
 
 
 def view_strides(shape: Dims, strides: Dims, new_shape: Dims) -> tuple[int, ...] | None:
     """The strides under which the same memory has `new_shape`, or None if it needs a copy."""
-    if prod(shape) == 0:
+    if math.prod(shape) == 0:
         return tuple(strides) if tuple(shape) == tuple(new_shape) else contiguous_strides(new_shape)
     result = [0] * len(new_shape)
     target = len(new_shape) - 1
@@ -262,6 +270,12 @@ def slice_prim(a: TensorProxy, starts: Dims, ends: Dims, steps: Dims) -> TensorP
     return tensor(a, shape=shape, strides=[stride * step for stride, step in zip(a.strides, steps)])
 
 
+@prim(Tag.VIEW, Tag.SHAPE_ONLY)
+def detach(a: TensorProxy) -> TensorProxy:
+    """`a` without its history: differentiation stops here."""
+    return tensor(a, strides=a.strides)
+
+
 @prim(Tag.SHAPE_ONLY)
 def cat(tensors: Sequence[TensorProxy], dim: int) -> TensorProxy:
     first = tensors[0]
@@ -291,6 +305,20 @@ def pad(a: TensorProxy, value: Number, low: Dims, high: Dims) -> TensorProxy:
 def take(a: TensorProxy, index: TensorProxy, dim: int) -> TensorProxy:
     """The slices of `a` along `dim` that the 0- or 1-dimensional integer `index` names, in its order."""
     return tensor(a, shape=(*a.shape[:dim], *index.shape, *a.shape[dim + 1 :]))
+
+
+@prim()
+def index(a: TensorProxy, indices: Sequence[TensorProxy | None]) -> TensorProxy:
+    """`a[indices]` for integer tensors of one shape, and None for a dimension taken whole.
+
+    The indices' dimensions stand where the first index stands if the indices are neighbours, else in front.
+    """
+    at = [d for d, x in enumerate(indices) if x is not None]
+    chosen = indices[at[0]].shape
+    require(all(indices[d].shape == chosen for d in at), "prims.index: the shapes of the indices differ")
+    kept = [size for d, size in enumerate(a.shape) if d not in at]
+    front = at[0] if at[-1] - at[0] == len(at) - 1 else 0
+    return tensor(a, shape=(*kept[:front], *chosen, *kept[front:]))
 
 
 @prim()
