@@ -1,0 +1,32 @@
+"""Questions about traces: which fusions there are, and a script that reproduces one."""
+
+from thunder.core.symbol import BoundSymbol
+from thunder.core.trace import Trace
+from thunder.executors.nvfuserex import FusionDefinitionWrapper, repro
+
+
+def get_fusion_symbols(trace: Trace) -> list[BoundSymbol]:
+    """The calls of nvFuser fusions in a trace, in order."""
+    return [call for call in trace.bound_symbols if isinstance(call.symbol.implementation, FusionDefinitionWrapper)]
+
+
+def get_fusions(trace: Trace) -> list[tuple[str, FusionDefinitionWrapper]]:
+    """The names and the wrappers of the nvFuser fusions in a trace, in order."""
+    return [(call.symbol.name, call.symbol.implementation) for call in get_fusion_symbols(trace)]
+
+
+def get_nvfuser_repro(trace: Trace, fusion_name: str) -> str:
+    """A Python script that runs one fusion of a trace alone. The fusion must have run once: its inputs' shapes count.
+
+    Raises:
+        ValueError: no fusion of the trace has that name.
+        RuntimeError: the fusion has not run yet.
+    """
+    fusions = dict(get_fusions(trace))
+    if fusion_name not in fusions:
+        there = f"it has {', '.join(fusions)}" if fusions else "it has none"
+        raise ValueError(f"the trace has no fusion called {fusion_name!r}; {there}")
+    fusion = fusions[fusion_name].last_used
+    if fusion is None:
+        raise RuntimeError(f"{fusion_name} has not run yet; call the compiled function once, then ask again")
+    return repro.versions() + repro.script(fusion)

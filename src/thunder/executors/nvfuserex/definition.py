@@ -1,0 +1,185 @@
+"""A fusion's definition: the calls of `fd.ops` it is made of, printed as nvFuser prints them, replayable into nvFuser.
+
+Translation rules write into a `Definition`. Values that no output needs are dropped and statements are put in the order
+in which nvFuser finds them from the outputs, so that its text and ours are the same to the letter.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from math import isfinite
+from typing import Any
+
+import torch
+
+from thunder.executors.nvfuserex.layout import Layout
+
+
+class DataType(Enum):
+    """The element types of nvFuser that a fusion may hold, by nvFuser's names."""
+
+    Double = torch.float64
+    Float = torch.float32
+    Half = torch.float16
+    BFloat16 = torch.bfloat16
+    Int = torch.int64
+    Int32 = torch.int32
+    Bool = torch.bool
+
+    def __str__(self) -> str:
+        return f"DataType.{self.name}"
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """A tensor of a definition.
+
+    Attributes:
+        shape: its sizes, which the definition's text leaves symbolic where nvFuser does.
+        expanded: dimensions longer than 1 whose elements are all the same one in memory.
+    """
+
+    dtype: DataType
+    shape: tuple[int, ...]
+    expanded: frozenset[int] = frozenset()
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+@dataclass(eq=False, slots=True)
+class Statement:
+    """A call of `fd.ops.<operation>`: values, numbers and lists of them go in, values come out."""
+
+    operation: str
+    args: tuple
+    kwargs: dict[str, Any]
+    outputs: tuple[Value, ...]
+
+    def inputs(self) -> list[Value]:
+        nested = [list(x) if isinstance(x, list | tuple) else [x] for x in (*self.args, *self.kwargs.values())]
+        return [x for group in nested for x in group if isinstance(x, Value)]
+
+
+class Definition:
+    """What a fusion computes, in the words of nvFuser's Python interface."""
+
+    def __init__(self) -> None:
+        self.inputs: list[tuple[Value, Layout]] = []
+        self.outputs: list[Value] = []
+        self._made_by: dict[Value, Statement] = {}
+        self._casts: dict[tuple[Value, DataType], Value] = {}
+
+    def define_tensor(self, shape: Sequence[int], dtype: torch.dtype, layout: Layout) -> Value:
+        """An input of the fusion."""
+        expanded = {d for d, size in enumerate(shape) if size > 1 and layout.is_repeated(d)}
+        value = Value(DataType(dtype), tuple(shape), frozenset(expanded))
+        self.inputs.append((value, layout))
+        return value
+
+    def call(self, operation: str, *args: Any, outputs: Sequence[Value], **kwargs: Any) -> None:
+        """`outputs = fd.ops.<operation>(*args, **kwargs)`"""
+        statement = Statement(operation, args, kwargs, tuple(outputs))
+        self._made_by.update(dict.fromkeys(outputs, statement))
+
+    def elementwise(self, operation: str, *args: Any, dtype: DataType | None = None) -> Value:
+        """The result of an operation on values of one shape, and numbers; of their type unless `dtype` is given."""
+        values = [x for x in args if isinstance(x, Value)]
+        shape = values[0].shape
+        expanded = frozenset.intersection(*(v.expanded for v in values))
+        output = Value(dtype or values[-1].dtype, shape, expanded)
+        self.call(operation, *args, outputs=[output])
+        return output
+
+    def cast(self, value: Value, dtype: DataType) -> Value:
+        """`value` converted, once for each type."""
+        if value.dtype is dtype:
+            return value
+        if (value, dtype) not in self._casts:
+            self._casts[value, dtype] = self.copy(value, dtype)
+        return self._casts[value, dtype]
+
+    def copy(self, value: Value, dtype: DataType | None = None) -> Value:
+        """A copy of `value`; nvFuser has one word for copying and converting."""
+        output = Value(dtype or value.dtype, value.shape, value.expanded)
+        self.call("cast", value, dtype=output.dtype, outputs=[output])
+        return output
+
+    def add_output(self, value: Value) -> None:
+        """An output of the fusion; an input is copied, so that no output is an input's memory."""
+        self.outputs.append(value if value in self._made_by else self.copy(value))
+
+    def statements(self) -> list[Statement]:
+        """What the outputs need, each statement after those that make its inputs, found depth first."""
+        order: dict[Statement, None] = {}
+        for output in self.outputs:
+            stack: list[tuple[Statement, bool]] = [(self._made_by[output], False)]
+            while stack:
+                statement, inputs_done = stack.pop()
+                if statement in order:
+                    continue
+                if inputs_done:
+                    order[statement] = None
+                    continue
+                stack.append((statement, True))
+                made = [self._made_by[x] for x in statement.inputs() if x in self._made_by]
+                stack.extend((s, False) for s in reversed(made))
+        return list(order)
+
+    def __str__(self) -> str:
+        """The text that nvFuser prints for this definition."""
+        return self.text(nvfuser_number)
+
+    def text(self, number: Callable[[bool | int | float], str]) -> str:
+        """The definition as a Python function; `number` writes numbers."""
+        names: dict[Value, str] = {}
+
+        def name(value: Value) -> str:
+            return names.setdefault(value, f"tv{len(names)}")
+
+        def write(x: Any) -> str:
+            if isinstance(x, Value):
+                return name(x)
+            if isinstance(x, list | tuple):
+                return f"[{', '.join(map(write, x))}]"
+            return number(x) if isinstance(x, int | float) else str(x)
+
+        lines = ["def nvfuser_fusion(fd : FusionDefinition) -> None :"]
+        for value, layout in self.inputs:
+            arguments = f"{layout.arguments()}, dtype={value.dtype}, is_cpu=False{layout.order_argument()}"
+            lines.append(f"    {name(value)} = fd.define_tensor({arguments})")
+        for s in self.statements():
+            arguments = [*map(write, s.args), *(f"{k}={write(v)}" for k, v in s.kwargs.items())]
+            lines.append(f"    {', '.join(map(name, s.outputs))} = fd.ops.{s.operation}({', '.join(arguments)})")
+        lines += [f"    fd.add_output({name(value)})" for value in self.outputs]
+        return "\n".join(lines) + "\n"
+
+    def replay(self, fd: Any, data_types: Any) -> None:
+        """Make the same calls on nvFuser's own `fd`, with its own data types."""
+        made: dict[Value, Any] = {}
+
+        def real(x: Any) -> Any:
+            if isinstance(x, Value):
+                return made[x]
+            if isinstance(x, list | tuple):
+                return [real(y) for y in x]
+            return getattr(data_types, x.name) if isinstance(x, DataType) else x
+
+        for value, layout in self.inputs:
+            made[value] = fd.define_tensor(**layout.keywords(), dtype=real(value.dtype), is_cpu=False)
+        for s in self.statements():
+            result = getattr(fd.ops, s.operation)(*map(real, s.args), **{k: real(v) for k, v in s.kwargs.items()})
+            made.update(zip(s.outputs, result if len(s.outputs) > 1 else [result], strict=True))
+        for value in self.outputs:
+            fd.add_output(made[value])
+
+
+def nvfuser_number(x: bool | float) -> str:
+    """A number as nvFuser prints it: floats with six digits."""
+    return f"{x:#.6g}" if isinstance(x, float) and isfinite(x) else exact_number(x)
+
+
+def exact_number(x: bool | float) -> str:
+    """A number as a Python expression that gives exactly it."""
+    return f'float("{x}")' if isinstance(x, float) and not isfinite(x) else repr(x)

@@ -1,0 +1,164 @@
+"""The nvFuser executor: makes regions of primitives into fusions, and runs these."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from thunder.core.proxies import TensorProxy
+from thunder.core.symbol import BoundSymbol, Symbol
+from thunder.core.trace import Trace
+from thunder.executors.nvfuserex.backends import Compiled, Kernel, OnHost, Program, backend
+from thunder.executors.nvfuserex.definition import Definition
+from thunder.executors.nvfuserex.layout import Layout
+from thunder.executors.nvfuserex.refusal import refusal
+from thunder.executors.nvfuserex.translate import translate
+from thunder.extend import FusionExecutor
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFacts:
+    """All of an input but its values."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+
+    @classmethod
+    def of(cls, x: torch.Tensor) -> "TensorFacts":
+        return cls(tuple(x.shape), tuple(x.stride()), x.dtype, x.device)
+
+    @property
+    def bytes(self) -> int:
+        """How much memory the elements take; repeated ones count once."""
+        elements = 1
+        for size, stride in zip(self.shape, self.strides):
+            elements *= size if stride else 1
+        return elements * self.dtype.itemsize
+
+
+@dataclass(slots=True)
+class Fusion:
+    """A fusion as it ran on one kind of input: its definition and its kernels. Prints as the definition.
+
+    Attributes:
+        definition: what was translated; `repr` gives nvFuser's own text of it where nvFuser is there.
+        inputs, outputs: shapes, strides, dtypes and devices.
+        stored_inputs: the tensors of the last run, if the fusion stores them.
+    """
+
+    definition: Definition
+    program: Program
+    compiled: Compiled
+    inputs: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts, ...]
+    stored_inputs: tuple[torch.Tensor, ...] | None = None
+
+    def __repr__(self) -> str:
+        return self.program.text()
+
+    @property
+    def error(self) -> str | None:
+        """Why nvFuser made no kernel, if it was asked and failed."""
+        return self.compiled.error
+
+    @property
+    def last_kernels(self) -> tuple[Kernel, ...]:
+        """The kernels that the last call launched."""
+        return self.compiled.kernels
+
+    @property
+    def bytes_moved(self) -> int:
+        """How much a call reads and writes at least: its inputs and outputs, each once."""
+        return sum(x.bytes for x in (*self.inputs, *self.outputs))
+
+    def last_cuda_code(self) -> str:
+        """The CUDA kernel of the last call, as nvFuser generated it."""
+        if self.compiled.cuda_code is None:
+            why = f"nvFuser failed: {self.error}" if self.error else backend().reason
+            raise RuntimeError(f"there is no kernel: {why}")
+        return self.compiled.cuda_code
+
+
+class FusionDefinitionWrapper:
+    """Runs a fusion: takes its inputs, returns the list of its outputs.
+
+    Attributes:
+        last_used: the fusion as the last call used it; None before the first.
+        store_inputs: whether `last_used` keeps the tensors of the last call (jit option nv_store_fusion_inputs).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        region: Sequence[BoundSymbol],
+        inputs: Sequence[TensorProxy],
+        outputs: Sequence[TensorProxy],
+        *,
+        store_inputs: bool = False,
+    ):
+        self.name = name
+        self.region = tuple(region)
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.store_inputs = store_inputs
+        self.last_used: Fusion | None = None
+        self._fusions: dict[tuple, Fusion] = {}
+        self._programs: dict[tuple[Layout, ...], tuple[Definition, Program]] = {}
+
+    def __call__(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+        key = tuple([(x.shape, x.stride()) for x in tensors])
+        fusion = self._fusions.get(key)
+        if fusion is None:
+            fusion, results = self._prepare(tensors)
+            self._fusions[key] = fusion
+        else:
+            results = fusion.program.run(fusion.compiled, tensors)
+        self.last_used = fusion
+        if self.store_inputs:
+            fusion.stored_inputs = tensors
+        return results
+
+    def _prepare(self, tensors: Sequence[torch.Tensor]) -> tuple[Fusion, list[torch.Tensor]]:
+        """The fusion for a new kind of inputs, and the results for these."""
+        layouts = tuple(Layout.of(x.shape, x.stride()) for x in tensors)
+        if layouts not in self._programs:
+            definition = self.definition(layouts)
+            self._programs[layouts] = definition, backend().program(definition, self._on_host())
+        definition, program = self._programs[layouts]
+        compiled, results = program.compile(tensors)
+        facts = [tuple(map(TensorFacts.of, group)) for group in (tensors, results)]
+        return Fusion(definition, program, compiled, *facts), results
+
+    def definition(self, layouts: Sequence[Layout]) -> Definition:
+        """The fusion in nvFuser's words, for inputs that lie in memory as `layouts` say."""
+        return translate(self.region, self.inputs, self.outputs, layouts)
+
+    def _on_host(self) -> OnHost:
+        """The region's operations, each run by torch."""
+        names = {p.name for b in self.region for p in (*b.inputs, *b.outputs)}
+        output = list(self.outputs)
+        return Trace(
+            "computation", self.inputs, list(self.region), output, names=names, decorated=False
+        ).python_callable()
+
+    def __repr__(self) -> str:
+        return f"FusionDefinitionWrapper({self.name}: ({', '.join(b.symbol.name for b in self.region)}))"
+
+
+class NvFuserExecutor(FusionExecutor):
+    """Fuses what nvFuser can compute."""
+
+    fusion_prefix = "nvFusion"
+
+    def refusal(self, bound_symbol: BoundSymbol) -> str | None:
+        """Why this call cannot be part of a fusion, in a few words; None if it can."""
+        return refusal(bound_symbol)
+
+    def fuse(
+        self, name: str, region: Sequence[BoundSymbol], inputs: Sequence[TensorProxy], outputs: Sequence[TensorProxy]
+    ) -> Symbol:
+        """The operation called `name` that takes `inputs`, runs `region` in order and gives `outputs`."""
+        primitives = [leaf for call in region for leaf in call.leaves()]
+        return Symbol(name, None, implementation=FusionDefinitionWrapper(name, primitives, inputs, outputs))

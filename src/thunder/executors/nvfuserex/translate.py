@@ -1,0 +1,440 @@
+"""What each primitive is in nvFuser's words: a table of rules, `{primitive: rule(definition, *arguments)}`.
+
+A rule is given the primitive's arguments with values in place of proxies, and returns the value (or values) of exactly
+the primitive's dtype and shape. Half types are computed in float32 and rounded after every operation, as torch's kernels
+do. Nothing is left for nvFuser to convert or compute on the way: what it would add would be in its text and not in ours.
+"""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import torch
+
+from thunder.core import prims
+from thunder.core.proxies import Proxy, TensorProxy
+from thunder.core.symbol import BoundSymbol, Symbol, map_proxies, unique_proxies
+from thunder.executors.nvfuserex.definition import DataType, Definition, Value
+from thunder.executors.nvfuserex.layout import Layout
+
+Rule = Callable[..., Any]
+Number = bool | int | float
+
+Bool, Int, Double, Float = DataType.Bool, DataType.Int, DataType.Double, DataType.Float
+HALVES = (DataType.Half, DataType.BFloat16)
+FLOATS = (Double, Float, *HALVES)
+INTEGERS = (Int, DataType.Int32)
+
+rules: dict[Symbol, Rule] = {}
+
+# The types of the first tensor that a rule takes, where it does not take all.
+operand_types: dict[Symbol, tuple[DataType, ...]] = {}
+
+
+def rule(primitive: Symbol, *types: DataType) -> Callable[[Rule], Rule]:
+    """Registers the translation of `primitive`, for operands of `types` if it does not take all."""
+
+    def register(function: Rule) -> Rule:
+        rules[primitive] = function
+        if types:
+            operand_types[primitive] = types
+        return function
+
+    return register
+
+
+# ---- operands ----
+
+
+def compute_type(dtype: DataType) -> DataType:
+    """The type in which operations on `dtype` are computed."""
+    return Float if dtype in HALVES else dtype
+
+
+def number_of(dtype: DataType, x: Number) -> Number:
+    """`x` as the kind of number that nvFuser combines with tensors of `dtype` without a conversion."""
+    return float(x) if dtype in FLOATS else int(x)
+
+
+def operands(fd: Definition, args: Sequence[Value | Number]) -> tuple[list[Value | Number], DataType]:
+    """The arguments in the type they are computed in, and the type of the tensors among them.
+
+    Bools become integers where there is a number among them, for nvFuser has no bool numbers.
+    """
+    dtype = next(x.dtype for x in args if isinstance(x, Value))
+    has_number = not all(isinstance(x, Value) for x in args)
+    inside = Int if dtype is Bool and has_number else compute_type(dtype)
+    return [fd.cast(x, inside) if isinstance(x, Value) else number_of(inside, x) for x in args], dtype
+
+
+def elementwise(primitive: Symbol, operation: str, *types: DataType, output: DataType | None = None) -> None:
+    """`primitive` is nvFuser's `operation`."""
+
+    def translate(fd: Definition, *args: Value | Number) -> Value:
+        inside, dtype = operands(fd, args)
+        return fd.cast(fd.elementwise(operation, *inside, dtype=output), output or dtype)
+
+    rule(primitive, *types)(translate)
+
+
+# ---- elementwise, one operand ----
+
+for name in (
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "erfc", "erfinv", "exp", "exp2"),
+    *("expm1", "lgamma", "log", "log10", "log1p", "log2", "reciprocal", "rsqrt", "sigmoid", "sin", "sinh", "sqrt"),
+    *("tan", "tanh"),
+):
+    elementwise(getattr(prims, name), name, *FLOATS)
+
+elementwise(prims.abs, "abs", *FLOATS, *INTEGERS)
+elementwise(prims.neg, "neg", *FLOATS, *INTEGERS)
+
+
+def _rounding(primitive: Symbol, operation: str) -> None:
+    def translate(fd: Definition, a: Value) -> Value:
+        if a.dtype not in FLOATS:
+            return a
+        (inside,), dtype = operands(fd, [a])
+        return fd.cast(fd.elementwise(operation, inside), dtype)
+
+    rule(primitive, *FLOATS, *INTEGERS)(translate)
+
+
+for name in ("ceil", "floor", "round", "trunc"):
+    _rounding(getattr(prims, name), name)
+
+
+def _test_of_floats(primitive: Symbol, operation: str, of_others: str) -> None:
+    """A test for special floats; `of_others` compares a value with itself for types that have none."""
+
+    def translate(fd: Definition, a: Value) -> Value:
+        (inside,), dtype = operands(fd, [a])
+        if dtype in FLOATS:
+            return fd.elementwise(operation, inside, dtype=Bool)
+        return fd.elementwise(of_others, inside, inside, dtype=Bool)
+
+    rule(primitive)(translate)
+
+
+_test_of_floats(prims.isfinite, "isfinite", "eq")
+_test_of_floats(prims.isinf, "isinf", "ne")
+_test_of_floats(prims.isnan, "isnan", "ne")
+
+
+@rule(prims.logical_not)
+def _logical_not(fd: Definition, a: Value) -> Value:
+    if a.dtype is Bool:
+        return fd.elementwise("logical_not", a)
+    (inside,), dtype = operands(fd, [a])
+    return fd.elementwise("eq", inside, number_of(dtype, 0), dtype=Bool)
+
+
+@rule(prims.bitwise_not, Bool, *INTEGERS)
+def _bitwise_not(fd: Definition, a: Value) -> Value:
+    return fd.elementwise("logical_not" if a.dtype is Bool else "bitwise_not", a)
+
+
+@rule(prims.sign)
+def _sign(fd: Definition, a: Value) -> Value:
+    if a.dtype is Bool:
+        return a
+    (inside,), dtype = operands(fd, [a])
+    positive = fd.cast(fd.elementwise("gt", inside, number_of(dtype, 0), dtype=Bool), inside.dtype)
+    negative = fd.cast(fd.elementwise("lt", inside, number_of(dtype, 0), dtype=Bool), inside.dtype)
+    return fd.cast(fd.elementwise("sub", positive, negative), dtype)
+
+
+@rule(prims.signbit)
+def _signbit(fd: Definition, a: Value) -> Value:
+    if a.dtype in FLOATS:
+        (inside,), _ = operands(fd, [a])
+        return fd.elementwise("signbit", inside, dtype=Bool)
+    (inside, zero), _ = operands(fd, [a, 0])
+    return fd.elementwise("lt", inside, zero, dtype=Bool)
+
+
+# ---- elementwise, several operands ----
+
+elementwise(prims.sub, "sub", *FLOATS, *INTEGERS)
+elementwise(prims.div, "div", *FLOATS)
+elementwise(prims.fmod, "fmod", *FLOATS, *INTEGERS)
+elementwise(prims.remainder, "remainder", *FLOATS, *INTEGERS)
+elementwise(prims.atan2, "atan2", *FLOATS)
+for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    elementwise(getattr(prims, name), name, output=Bool)
+
+
+def _also_for_bools(primitive: Symbol, operation: str, of_bools: str, *types: DataType) -> None:
+    """`primitive` is `operation`; of bool tensors, nvFuser's operation `of_bools`."""
+
+    def translate(fd: Definition, *args: Value | Number) -> Value:
+        inside, dtype = operands(fd, args)
+        is_bool = all(isinstance(x, Value) and x.dtype is Bool for x in inside)
+        return fd.cast(fd.elementwise(of_bools if is_bool else operation, *inside), dtype)
+
+    rule(primitive, *types)(translate)
+
+
+_also_for_bools(prims.add, "add", "logical_or")
+_also_for_bools(prims.mul, "mul", "logical_and")
+_also_for_bools(prims.maximum, "maximum", "logical_or")
+_also_for_bools(prims.minimum, "minimum", "logical_and")
+_also_for_bools(prims.bitwise_and, "bitwise_and", "logical_and", Bool, *INTEGERS)
+_also_for_bools(prims.bitwise_or, "bitwise_or", "logical_or", Bool, *INTEGERS)
+_also_for_bools(prims.bitwise_xor, "bitwise_xor", "ne", Bool, *INTEGERS)
+
+
+@rule(prims.pow, *FLOATS, *INTEGERS)
+def _pow(fd: Definition, a: Value | Number, b: Value | Number) -> Value:
+    (x, y), dtype = operands(fd, [a, b])
+    if dtype in FLOATS and not isinstance(y, Value):  # torch's kernels know these exponents
+        if y == 2.0:
+            return fd.cast(fd.elementwise("mul", x, x), dtype)
+        if y == 3.0:
+            return fd.cast(fd.elementwise("mul", fd.elementwise("mul", x, x), x), dtype)
+        if y == 0.5:
+            return fd.cast(fd.elementwise("sqrt", x), dtype)
+        if y == -0.5:
+            return fd.cast(fd.elementwise("rsqrt", x), dtype)
+        if y == -1.0:
+            return fd.cast(fd.elementwise("reciprocal", x), dtype)
+    return fd.cast(fd.elementwise("pow", x, y), dtype)
+
+
+@rule(prims.floor_divide, *FLOATS, *INTEGERS)
+def _floor_divide(fd: Definition, a: Value | Number, b: Value | Number) -> Value:
+    (x, y), dtype = operands(fd, [a, b])
+    zero, one = number_of(dtype, 0), number_of(dtype, 1)
+    rest = fd.elementwise("fmod", x, y)
+    negative = fd.elementwise("lt", rest, zero, dtype=Bool)
+    if isinstance(y, Value):
+        apart = fd.elementwise("ne", negative, fd.elementwise("lt", y, zero, dtype=Bool), dtype=Bool)
+    else:
+        apart = fd.elementwise("ge", rest, zero, dtype=Bool) if y < 0 else negative
+    below = fd.elementwise("logical_and", fd.elementwise("ne", rest, zero, dtype=Bool), apart, dtype=Bool)
+    if dtype not in FLOATS:
+        quotient = fd.elementwise("div", x, y)
+        return fd.elementwise("where", below, fd.elementwise("sub", quotient, one), quotient)
+    ratio = fd.elementwise("div", x, y)
+    whole = fd.elementwise("div", fd.elementwise("sub", x, rest), y)
+    whole = fd.elementwise("where", below, fd.elementwise("sub", whole, one), whole)
+    floor = fd.elementwise("floor", whole)
+    too_low = fd.elementwise("gt", fd.elementwise("sub", whole, floor), 0.5, dtype=Bool)
+    floor = fd.elementwise("where", too_low, fd.elementwise("add", floor, one), floor)
+    signed_zero = fd.elementwise("mul", ratio, zero)
+    result = fd.elementwise("where", fd.elementwise("ne", whole, zero, dtype=Bool), floor, signed_zero)
+    if isinstance(y, Value):
+        result = fd.elementwise("where", fd.elementwise("eq", y, zero, dtype=Bool), ratio, result)
+    elif y == 0:
+        result = ratio
+    return fd.cast(result, dtype)
+
+
+@rule(prims.where)
+def _where(fd: Definition, condition: Value, a: Value | Number, b: Value | Number) -> Value:
+    dtype = next(x.dtype for x in (a, b) if isinstance(x, Value))
+    (x, y), inside = [a, b], dtype
+    if not (isinstance(a, Value) and isinstance(b, Value)):
+        (x, y), _ = operands(fd, [a, b])
+        inside = next(v.dtype for v in (x, y) if isinstance(v, Value))
+    return fd.cast(fd.elementwise("where", condition, x, y, dtype=inside), dtype)
+
+
+# ---- conversion and copies ----
+
+
+@rule(prims.convert_element_type)
+def _convert_element_type(fd: Definition, a: Value, dtype: torch.dtype) -> Value:
+    to = DataType(dtype)
+    if a.dtype is not to and (a.dtype in HALVES or to in HALVES):
+        a = fd.cast(a, Float)
+    return fd.cast(a, to)
+
+
+@rule(prims.clone)
+def _clone(fd: Definition, a: Value) -> Value:
+    return fd.copy(a)
+
+
+@rule(prims.detach)
+def _detach(fd: Definition, a: Value) -> Value:
+    return a
+
+
+# ---- shape ----
+
+
+@rule(prims.broadcast_in_dim)
+def _broadcast_in_dim(fd: Definition, a: Value, shape: Sequence[int], dims: Sequence[int]) -> Value:
+    new = [d not in dims for d in range(len(shape))]
+    if any(new):
+        sizes = [1 if new[d] else a.shape[dims.index(d)] for d in range(len(shape))]
+        a = _shaped(fd, "broadcast", a, sizes, {dims[d] for d in a.expanded}, is_broadcast_dim=new)
+    if a.shape == tuple(shape):
+        return a
+    expanded = a.expanded | {d for d, size in enumerate(shape) if a.shape[d] != size}
+    return _shaped(fd, "expand", a, shape, expanded, shape=list(shape))
+
+
+def _shaped(fd: Definition, operation: str, a: Value, sizes: Sequence[int], expanded: Any = (), **kwargs: Any) -> Value:
+    """`fd.ops.<operation>(a, **kwargs)`, which gives the elements of `a` another shape."""
+    output = Value(a.dtype, tuple(sizes), frozenset(expanded))
+    fd.call(operation, a, outputs=[output], **kwargs)
+    return output
+
+
+@rule(prims.reshape)
+def _reshape(fd: Definition, a: Value, shape: Sequence[int]) -> Value:
+    return a if a.shape == tuple(shape) else _shaped(fd, "reshape", a, shape, new_shape=list(shape))
+
+
+@rule(prims.permute)
+def _permute(fd: Definition, a: Value, dims: Sequence[int]) -> Value:
+    if list(dims) == list(range(a.ndim)):
+        return a
+    expanded = {i for i, d in enumerate(dims) if d in a.expanded}
+    return _shaped(fd, "permute", a, [a.shape[d] for d in dims], expanded, dims=list(dims))
+
+
+@rule(prims.squeeze)
+def _squeeze(fd: Definition, a: Value, dims: Sequence[int]) -> Value:
+    kept = [d for d in range(a.ndim) if d not in dims]
+    if len(kept) == a.ndim:
+        return a
+    expanded = {i for i, d in enumerate(kept) if d in a.expanded}
+    return _shaped(fd, "squeeze", a, [a.shape[d] for d in kept], expanded, dims=sorted(dims))
+
+
+# ---- reductions ----
+
+
+def _without(a: Value, dims: Sequence[int]) -> tuple[int, ...]:
+    return tuple(size for d, size in enumerate(a.shape) if d not in dims)
+
+
+def _drop_repeated(fd: Definition, a: Value, dims: Sequence[int]) -> tuple[Value, list[int], int]:
+    """`a` without those of `dims` along which all elements are one, the others of `dims`, how often each stood there."""
+    single = [d for d in dims if a.shape[d] == 1]
+    expanded = [d for d in dims if d in a.expanded]
+    repeats = prod(a.shape[d] for d in expanded)
+    gone = sorted(single + expanded)
+    if not gone:
+        return a, sorted(dims), 1
+    kept = [d for d in range(a.ndim) if d not in gone]
+    flags = {"squeeze_expanded": True} if expanded else {}
+    still = {i for i, d in enumerate(kept) if d in a.expanded}
+    a = _shaped(fd, "squeeze", a, [a.shape[d] for d in kept], still, dims=gone, **flags)
+    return a, [i for i, d in enumerate(kept) if d in dims], repeats
+
+
+def _reduce(fd: Definition, operation: str, a: Value, dims: Sequence[int], **kwargs: Any) -> Value:
+    if not dims:
+        return a
+    kept = [d for d in range(a.ndim) if d not in dims]
+    expanded = {i for i, d in enumerate(kept) if d in a.expanded}
+    return _shaped(fd, operation, a, _without(a, dims), expanded, dims=list(dims), **kwargs)
+
+
+@rule(prims.sum_prim, *FLOATS, *INTEGERS)
+def _sum(fd: Definition, a: Value, dims: Sequence[int]) -> Value:
+    (inside,), dtype = operands(fd, [a])
+    inside, dims, repeats = _drop_repeated(fd, inside, dims)
+    if repeats != 1:
+        inside = fd.elementwise("mul", inside, number_of(dtype, repeats))
+    return fd.cast(_reduce(fd, "sum", inside, dims, dtype=inside.dtype), dtype)
+
+
+@rule(prims.prod_prim, *FLOATS, *INTEGERS)
+def _prod(fd: Definition, a: Value, dims: Sequence[int]) -> Value:
+    (inside,), dtype = operands(fd, [a])
+    inside, dims, repeats = _drop_repeated(fd, inside, dims)
+    if repeats != 1:
+        inside = fd.elementwise("pow", inside, number_of(dtype, repeats))
+    return fd.cast(_reduce(fd, "prod", inside, dims, dtype=inside.dtype), dtype)
+
+
+def _extremum(primitive: Symbol, operation: str) -> None:
+    def translate(fd: Definition, a: Value, dims: Sequence[int]) -> Value:
+        inside = fd.cast(a, Int if a.dtype is Bool else compute_type(a.dtype))
+        inside, dims, _ = _drop_repeated(fd, inside, dims)
+        return fd.cast(_reduce(fd, operation, inside, dims), a.dtype)
+
+    rule(primitive)(translate)
+
+
+_extremum(prims.amax, "max")
+_extremum(prims.amin, "min")
+_extremum(prims.any_prim, "max")
+_extremum(prims.all_prim, "min")
+operand_types[prims.any_prim] = operand_types[prims.all_prim] = (Bool,)
+
+
+@rule(prims.var_mean, *FLOATS)
+def _var_mean(fd: Definition, a: Value, dims: Sequence[int], correction: Number) -> tuple[Value, Value]:
+    (inside,), dtype = operands(fd, [a])
+    count = prod(a.shape[d] for d in dims)
+    inside, dims, repeats = _drop_repeated(fd, inside, dims)
+    if dims:
+        shape = _without(inside, dims)
+        mean, squares, n = (Value(t, shape) for t in (inside.dtype, inside.dtype, Int))
+        fd.call("welford", inside, dims=list(dims), outputs=[mean, squares, n])
+    else:
+        mean, squares = inside, fd.elementwise("sub", inside, inside)
+    if repeats != 1:
+        squares = fd.elementwise("mul", squares, float(repeats))
+    variance = fd.elementwise("div", squares, max(0.0, float(count - correction)))
+    return fd.cast(variance, dtype), fd.cast(mean, dtype)
+
+
+@rule(prims.var, *FLOATS)
+def _var(fd: Definition, a: Value, dims: Sequence[int], correction: Number) -> Value:
+    return _var_mean(fd, a, dims, correction)[0]
+
+
+# ---- factories ----
+
+
+@rule(prims.full)
+def _full(fd: Definition, shape: Sequence[int], value: Number, dtype: torch.dtype, device: torch.device) -> Value:
+    # nvFuser writes numbers of these types as they are; it names and numbers those of the others.
+    to = DataType(dtype)
+    inside = to if to is Bool else Double if to in FLOATS else Int
+    output = Value(inside, tuple(shape))
+    number = bool(value) if inside is Bool else number_of(inside, value)
+    fd.call("full", outputs=[output], shape=list(shape), fill_value=number, dtype=inside)
+    return _convert_element_type(fd, output, dtype)
+
+
+@rule(prims.iota)
+def _iota(fd: Definition, length: int, start: Number, step: Number, dtype: torch.dtype, device: torch.device) -> Value:
+    output = Value(Int, (length,))
+    if isinstance(start, float) or isinstance(step, float):
+        fd.call("iota", outputs=[output], length=length, start=0, step=1)
+        scaled = fd.elementwise("mul", fd.cast(output, Double), float(step))
+        output = fd.elementwise("add", scaled, float(start))
+    else:
+        fd.call("iota", outputs=[output], length=length, start=int(start), step=int(step))
+    return _convert_element_type(fd, output, dtype)
+
+
+# ---- whole fusions ----
+
+
+def translate(
+    region: Sequence[BoundSymbol],
+    inputs: Sequence[TensorProxy],
+    outputs: Sequence[TensorProxy],
+    layouts: Sequence[Layout],
+) -> Definition:
+    """The definition of a region of primitives whose inputs lie in memory as `layouts` say."""
+    fd = Definition()
+    values: dict[Proxy, Any] = {
+        proxy: fd.define_tensor(proxy.shape, proxy.dtype, layout) for proxy, layout in zip(inputs, layouts, strict=True)
+    }
+    for call in region:
+        result = rules[call.symbol](fd, *map_proxies(call.args, values), **map_proxies(call.kwargs, values))
+        results = result if isinstance(result, tuple) else (result,)
+        values.update(zip(unique_proxies(call.output), results, strict=True))
+    for proxy in outputs:
+        fd.add_output(values[proxy])
+    return fd
