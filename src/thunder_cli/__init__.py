@@ -1,0 +1,1 @@
+"""The debugger in front of thunder: the `thunder` command."""

@@ -1,0 +1,34 @@
+"""`thunder repro`: the script that runs one fusion of a session alone."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thunder_cli import session
+from thunder_cli.commands.trace import NO_COLOR
+from thunder_cli.errors import CommandError
+from thunder_cli.render.printer import Printer
+
+
+def repro(
+    fusion: Annotated[str, typer.Option(help="Its name: nvFusion0, backward/nvFusion0.")],
+    name: Annotated[
+        str | None, typer.Option("--session", help="The session's name or directory; the last one.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write it to this file.")] = None,
+    no_color: NO_COLOR = False,
+) -> None:
+    """Print a script that runs one fusion alone: python repro.py."""
+    found = session.read(session.find(name)).fusion(fusion)
+    if found.repro is None:
+        raise CommandError(f"{fusion} has no repro: {found.missing}\nTrace the program again, so that the fusion runs.")
+    if output is None:
+        Printer(no_color).code(found.repro, "python")
+        return
+    try:
+        output.write_text(found.repro, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{output} cannot be written: {error.strerror}.\nGive another file with -o.") from None
+    print(f"{output} runs {found.path} alone: python {output}", file=sys.stderr)

@@ -1,0 +1,34 @@
+"""`thunder show`: print a session as `thunder trace` did."""
+
+from typing import Annotated
+
+import typer
+
+from thunder_cli import session
+from thunder_cli.commands.trace import JSON, NO_COLOR, ONLY_PART, STAGE, VERBOSE
+from thunder_cli.events import Recorded
+from thunder_cli.render.json_lines import JsonView
+from thunder_cli.render.part import Part
+from thunder_cli.render.printer import Printer
+from thunder_cli.render.terminal import TerminalView
+
+
+def show(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[SESSION]", help="Its name or directory; the last one.")
+    ] = None,
+    stage: STAGE = None,
+    only: ONLY_PART = None,
+    json: JSON = False,
+    no_color: NO_COLOR = False,
+    verbose: VERBOSE = False,
+) -> None:
+    """Print a session again, without running anything."""
+    part = Part(stage, only)
+    path = session.find(name)
+    kept = session.read(path)
+    part.check(kept.stages)
+    view = JsonView(part) if json else TerminalView(Printer(no_color), part, verbose)
+    for event in kept.events():
+        view.show(event)
+    view.show(Recorded(str(path)))

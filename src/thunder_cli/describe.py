@@ -1,0 +1,86 @@
+"""Traces and fusions as the plain data of events. Runs in the worker."""
+
+from typing import Any
+
+import thunder.examine
+from thunder.core.printing import Printer
+from thunder.core.proxies import Proxy, TensorProxy
+from thunder.core.symbol import BoundSymbol, SourceLine
+from thunder.core.trace import Event, Trace
+from thunder_cli.events import Fusion, Stage
+
+
+def describe_stage(trace: Trace, index: int) -> Stage:
+    lines = trace.lines()
+    operations, values = [], {p.name: describe_value(p) for p in trace.args}
+    seen: set[int] = set()
+    for number, line in enumerate(lines, 1):
+        call = line.bound_symbol
+        if call is None or id(call) in seen:
+            continue
+        seen.add(id(call))
+        operations.append({"line": number, "depth": line.depth, **describe_call(call)})
+        values.update({p.name: describe_value(p) for p in (*call.inputs, *call.outputs)})
+    text = "".join(line.text + "\n" for line in lines)
+    events = [describe_event(event) for event in trace.events]
+    return Stage(trace.name, index, trace.constructed_by, trace.milliseconds, text, operations, values, events)
+
+
+def describe_call(call: BoundSymbol) -> dict[str, Any]:
+    printer = Printer(set())
+    return {
+        "operation": call.symbol.id,
+        "arguments": [describe_argument(x, printer) for x in call.args],
+        "options": {k: describe_argument(v, printer) for k, v in call.kwargs.items()},
+        "inputs": [p.name for p in call.inputs],
+        "outputs": [p.name for p in call.outputs],
+        "source": describe_source(call.source),
+    }
+
+
+def describe_argument(x: Any, printer: Printer) -> Any:
+    """JSON for an argument: `{"value": name}` for a value of the trace, `{"text": ...}` for what JSON does not know."""
+    if isinstance(x, Proxy):
+        return {"value": x.name}
+    if x is None or type(x) in (bool, int, str):
+        return x
+    if type(x) in (tuple, list):
+        return [describe_argument(y, printer) for y in x]
+    return {"text": printer.value(x)}
+
+
+def describe_value(proxy: Proxy) -> dict[str, Any]:
+    strides = {"strides": list(proxy.strides)} if isinstance(proxy, TensorProxy) else {}
+    return {"type": proxy.type_string(), **strides}
+
+
+def describe_source(source: SourceLine | None) -> dict[str, Any] | None:
+    return None if source is None else {"path": source.path, "line": source.line, "text": source.text.strip()}
+
+
+def describe_event(event: Event) -> dict[str, Any]:
+    fields = {name: getattr(event, name) for name in ("kind", "operation", "by", "reason", "into")}
+    return {**fields, "values": list(event.values), "source": describe_source(event.source)}
+
+
+def describe_fusions(trace: Trace) -> list[Fusion]:
+    """The fusions of an execution trace, as far as they have run."""
+    found = []
+    calls = {call.symbol.name: call for call in trace.bound_symbols}
+    for name, wrapper in thunder.examine.get_fusions(trace):
+        call = calls[name]
+        leaves = [leaf for sub in call.subsymbols for leaf in sub.leaves()]
+        sources = list(dict.fromkeys(f"{x.source.path}:{x.source.line}" for x in leaves if x.source is not None))
+        fusion = Fusion(name, trace.name, [x.symbol.name for x in leaves], sources, None, None, None)
+        describe_run(fusion, wrapper, trace)
+        found.append(fusion)
+    return found
+
+
+def describe_run(fusion: Fusion, wrapper: Any, trace: Trace) -> None:
+    """Fill in what is known of a fusion only when it has run."""
+    if (last := wrapper.last_used) is None:
+        fusion.missing = "this fusion has not run, so it has not been compiled."
+        return
+    fusion.definition = str(last)
+    fusion.repro = thunder.examine.get_nvfuser_repro(trace, fusion.name)

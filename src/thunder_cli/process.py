@@ -1,0 +1,124 @@
+"""The worker's process as the front sees it: a stream of events, whatever happens to the process."""
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+from thunder_cli.events import Event, Failure, Finished, Output, decode
+from thunder_cli.job import Job
+
+GRACE = 3.0  # seconds that the worker gets to say where it was when its time was up
+DRAIN = 1.0  # seconds to wait for the ends of pipes that a child of the program may hold open
+
+
+def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
+    """Do the job in a worker, and give its events and the program's output as they come.
+
+    A worker that dies or exceeds the time limit gives a Failure at the end.
+    """
+    receive, send = os.pipe()
+    command = [sys.executable, "-u", "-P", "-m", "thunder_cli.worker", str(send), job.encode()]
+    worker = subprocess.Popen(command, env=environment, pass_fds=[send], stdout=subprocess.PIPE)
+    os.close(send)
+    events: queue.Queue[Event] = queue.Queue()
+    readers = [
+        _reader(os.fdopen(receive, "rb"), decode, events),
+        _reader(worker.stdout, lambda line: Output(line.decode(errors="replace").rstrip("\r\n")), events),
+    ]
+    limit = Limit(worker, job.timeout)
+    finished = False
+    try:
+        while worker.poll() is None or any(reader.is_alive() for reader in readers) or not events.empty():
+            try:
+                event = events.get(timeout=0.05)
+            except queue.Empty:
+                limit.check()
+                if worker.poll() is not None and limit.drained():
+                    break
+                continue
+            if isinstance(event, Finished):
+                finished = True
+            else:
+                yield event
+            limit.check()
+    finally:
+        if worker.poll() is None:
+            worker.kill()
+        worker.wait()
+    if not finished:
+        yield _death(worker.returncode, job, limit)
+
+
+def _reader(pipe: IO[bytes], parse: Callable[[bytes], Event], events: "queue.Queue[Event]") -> threading.Thread:
+    """A thread that puts what comes through `pipe`, line by line, on the queue."""
+
+    def read() -> None:
+        for line in pipe:
+            events.put(parse(line))
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    return thread
+
+
+class Limit:
+    """The time limit of a worker: first it is asked to say where it is, then killed."""
+
+    def __init__(self, worker: "subprocess.Popen[bytes]", seconds: float | None):
+        self.worker = worker
+        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self.asked = self.killed = False
+        self.ended: float | None = None
+
+    def check(self) -> None:
+        if self.deadline is None or time.monotonic() < self.deadline or self.killed:
+            return
+        if not self.asked:
+            self.asked, self.deadline = True, self.deadline + GRACE
+            self.worker.send_signal(signal.SIGUSR1)
+        else:
+            self.killed = True
+            self.worker.kill()
+
+    def drained(self) -> bool:
+        """Whether the process ended so long ago that nothing more will come through its pipes."""
+        self.ended = self.ended or time.monotonic()
+        return time.monotonic() - self.ended > DRAIN
+
+
+def _death(code: int, job: Job, limit: Limit) -> Failure:
+    """Why a worker ended without saying so."""
+    program = os.path.basename(job.script) if job.script else job.module
+    if limit.killed:
+        return Failure(
+            "program",
+            f"{program} was still running after {job.timeout:g} seconds, and had to be killed.\n"
+            "It hangs outside of Python code, or needs longer: give it time with --timeout SECONDS.",
+        )
+    if code < 0:
+        return Failure(
+            "program", f"{program} was killed by {signal_name(-code)}.\n{_SIGNAL_HINTS.get(-code, _NO_HINT)}"
+        )
+    return Failure(
+        "program", f"{program} ended its process with exit code {code}, past Python (os._exit?).\n{_NO_HINT}"
+    )
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV (Segmentation fault)`"""
+    try:
+        return f"{signal.Signals(number).name} ({signal.strsignal(number)})"
+    except ValueError:
+        return f"signal {number}"
+
+
+_NO_HINT = "What was traced until then is shown above. Run the script without thunder to see whether it does so alone."
+_SIGNAL_HINTS: dict[int, Any] = {
+    signal.SIGKILL: "It killed itself, or the system did, which happens when memory runs out.\n" + _NO_HINT,
+}

@@ -1,0 +1,1 @@
+"""Views of events: text for the terminal, and JSON."""
