@@ -216,7 +216,10 @@ def broadcast_in_dim(a: TensorProxy, shape: Dims, dims: Dims) -> TensorProxy:
 @prim(Tag.SHAPE_ONLY)
 def reshape(a: TensorProxy, shape: Dims) -> TensorProxy:
     """The elements in row-major order under another shape: a view where the layout allows one, else a copy."""
-    require(math.prod(shape) == a.numel, f"prims.reshape: {a.shape} has {a.numel} elements, {tuple(shape)} {math.prod(shape)}")
+    require(
+        math.prod(shape) == a.numel,
+        f"prims.reshape: {a.shape} has {a.numel} elements, {tuple(shape)} {math.prod(shape)}",
+    )
     return tensor(a, shape=shape, strides=view_strides(a.shape, a.strides, shape))
 
 

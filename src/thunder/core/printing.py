@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from thunder.core.proxies import Proxy
+from thunder.core.pytree import Structured
 from thunder.core.symbol import BoundSymbol, SourceLine, Symbol
-from thunder.core.trace import Trace
+from thunder.core.trace import RESERVED_NAMES, Trace
 
 INDENT = "  "
 
@@ -60,7 +61,7 @@ class Printer:
         """The expression that gives `x` in the printed program."""
         if isinstance(x, Proxy):
             return x.name
-        if x is None or x is Ellipsis or isinstance(x, bool | str | bytes) and type(x) in (bool, str, bytes):
+        if x is None or x is Ellipsis or (isinstance(x, bool | str | bytes) and type(x) in (bool, str, bytes)):
             return "..." if x is Ellipsis else repr(x)
         if type(x) in (int, float, complex):
             return self.number(x)
@@ -68,6 +69,8 @@ class Printer:
             return str(x)
         if isinstance(x, torch.device):
             return f'torch.device("{x}")'
+        if isinstance(x, type) and (path := _type_path(x)) is not None:
+            return path
         return self.container(x)
 
     def number(self, x: float | complex) -> str:
@@ -87,6 +90,8 @@ class Printer:
         if type(x) is slice:
             parts = (x.start, x.stop) if x.step is None else (x.start, x.stop, x.step)
             return f"slice({', '.join(map(self.value, parts))})"
+        if isinstance(x, Structured):
+            return f"{self.context_name(x.spec)}.unflatten({self.value(x.leaves)})"
         return self.context_name(x)
 
     def context_name(self, x: Any) -> str:
@@ -137,6 +142,13 @@ class Printer:
         if len(named) == 1 or not bound_symbol.subsymbols:
             text += f"  # {', '.join(map(describe, named))}"
         return [text]
+
+
+def _type_path(cls: type) -> str | None:
+    """The expression that gives a class, for those that a printed program can name."""
+    if cls.__module__ == "builtins" and cls.__name__ in RESERVED_NAMES:
+        return cls.__name__
+    return {torch.Tensor: "torch.Tensor", torch.nn.Parameter: "torch.nn.Parameter"}.get(cls)
 
 
 def _flatten(tree: Any) -> Iterator[Any]:

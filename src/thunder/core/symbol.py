@@ -159,7 +159,8 @@ class BoundSymbol:
         )
 
     def __repr__(self) -> str:
-        return f"<{', '.join(p.name for p in self.outputs)} = {self.symbol.id}({', '.join(p.name for p in self.inputs)})>"
+        given, made = (", ".join(p.name for p in proxies) for proxies in (self.inputs, self.outputs))
+        return f"<{made} = {self.symbol.id}({given})>"
 
 
 def unique_proxies(tree: Any) -> tuple[Proxy, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
@@ -13,10 +13,14 @@ from thunder.core.proxies import Proxy, TensorProxy
 from thunder.core.recording import current_recorder, recording
 from thunder.core.symbol import BoundSymbol, SourceLine, Symbol
 
+if TYPE_CHECKING:
+    from thunder.core.printing import Line
+
 # Names that printed traces use for themselves; a value is never called one of them.
 RESERVED_NAMES = frozenset(
     {"thunder", "torch", "ltorch", "prims", "no_autocast", "computation", "prologue", "epilogue", "backward"}
-    | {"slice", "float", "complex", "type", "len", "isinstance", "check", "tuple", "list", "dict", "set", "range"}
+    | {"args", "kwargs", "slice", "type", "len", "bool", "int", "float", "complex", "str", "bytes"}
+    | {"tuple", "list", "dict", "set", "range"}
     | set(keyword.kwlist)
 )
 
@@ -45,9 +49,7 @@ class Event:
     source: SourceLine | None = None
 
     @classmethod
-    def of(
-        cls, kind: str, bound_symbol: BoundSymbol, *, by: str, reason: str, into: str | None = None
-    ) -> "Event":
+    def of(cls, kind: str, bound_symbol: BoundSymbol, *, by: str, reason: str, into: str | None = None) -> "Event":
         """The event that happened to `bound_symbol`."""
         names = tuple(p.name for p in bound_symbol.outputs)
         return cls(kind, bound_symbol.symbol.id, names, by, reason, into, bound_symbol.source)
@@ -110,7 +112,8 @@ class Trace:
     def __str__(self) -> str:
         if self.constructed_by is None:
             return self.canonical()
-        return f"# Constructed by {self.constructed_by} (took {round(self.milliseconds)} milliseconds)\n{self.canonical()}"
+        took = f"(took {round(self.milliseconds)} milliseconds)"
+        return f"# Constructed by {self.constructed_by} {took}\n{self.canonical()}"
 
     __repr__ = __str__
 
@@ -135,7 +138,8 @@ class Trace:
     def derived(self, bound_symbols: Sequence[BoundSymbol], constructed_by: str, **changes: Any) -> "Trace":
         """A new trace with these statements and everything else, but for `changes`, as here."""
         fields = {"args": self.args, "output": self.output, "decorated": self.decorated, "names": set(self.names)}
-        return Trace(self.name, bound_symbols=list(bound_symbols), constructed_by=constructed_by, **{**fields, **changes})
+        fields |= {"bound_symbols": list(bound_symbols), "constructed_by": constructed_by}
+        return Trace(self.name, **{**fields, **changes})
 
 
 class PassTimer:
@@ -160,6 +164,13 @@ class TraceRecorder:
         self.trace = trace
         self.scopes: list[list[BoundSymbol]] = [trace.bound_symbols]
         self.counter = 0
+        self.context_names: dict[Callable, str] = {}
+
+    def context_name(self, stem: str, implementation: Callable) -> str:
+        """The name of an operation that lives in the trace's context, one for each implementation."""
+        if implementation not in self.context_names:
+            self.context_names[implementation] = self.trace.numbered_name(stem)
+        return self.context_names[implementation]
 
     def call(self, symbol: Symbol, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Infer what `symbol` returns, record the call, return proxies."""

@@ -58,7 +58,8 @@ class OperatorExecutor(Executor):
         if (like is None) == (meta is None):
             raise ValueError(f"operator {name!r} needs either like= or meta=")
         rule = meta if like is None else like.meta
-        return Symbol(name, module, rule, is_prim=True, tags=tags or tuple(like.tags if like else ()), implementation=fn)
+        tags = tags or tuple(like.tags if like else ())
+        return Symbol(name, module, rule, is_prim=True, tags=tags, implementation=fn)
 
     def register_implementation(
         self, symbol: Symbol, operator: Symbol, *, checker: Callable[..., bool] | None = None

@@ -1,0 +1,47 @@
+# The commands of the project. `make demo` and `make test` make their environment first.
+#
+# The full environment needs Python 3.12, for which nvFuser has wheels; without one the light environment is made.
+
+SHELL := bash
+PYTHON312 := $(shell command -v python3.12 || ls -d $$HOME/.pyenv/versions/3.12.*/bin/python 2>/dev/null | tail -n 1)
+VENV ?= .venv
+
+.PHONY: demo test test-light bench lint clean
+
+demo: $(VENV)/.installed
+	@$(VENV)/bin/thunder trace fixtures/quickstart.py:foo
+
+test: $(VENV)/.installed lint
+	$(VENV)/bin/python -m pytest
+
+# The same suite without nvFuser, on a torch without CUDA.
+test-light: .venv-light/.installed
+	.venv-light/bin/python -m pytest
+
+bench: $(VENV)/.installed
+	$(VENV)/bin/python -m benchmarks
+
+lint: $(VENV)/.installed
+	$(VENV)/bin/ruff check src tests benchmarks
+
+$(VENV)/.installed: pyproject.toml
+ifeq ($(PYTHON312),)
+	@echo "No Python 3.12 found: making the light environment. It has no nvFuser, so fusions show no CUDA kernel." >&2
+	@echo "Install Python 3.12 and run 'make clean $(or $(MAKECMDGOALS),demo)' for the full one." >&2
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[test]'
+else
+	$(PYTHON312) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -e '.[nvfuser,test]'
+endif
+	@touch $@
+
+# torch 2.13.0 has a CPU build that is small.
+.venv-light/.installed: pyproject.toml
+	python3 -m venv .venv-light
+	.venv-light/bin/pip install --quiet --disable-pip-version-check torch==2.13.0
+	.venv-light/bin/pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+clean:
+	rm -rf .venv .venv-light

@@ -1,0 +1,26 @@
+"""Errors that are the user's matter. Their message is complete: the user's line, what happened, the way out."""
+
+from thunder.core.symbol import SourceLine
+
+
+class ThunderError(RuntimeError):
+    """Base class of what `thunder.jit` raises about a user's program.
+
+    Args:
+        what: what happened, one sentence.
+        way_out: what to do, one sentence.
+        source: the user's line at which it happened.
+    """
+
+    def __init__(self, what: str, way_out: str, source: SourceLine | None = None):
+        self.what, self.way_out, self.source = what, way_out, source
+        where = f"{source.path}:{source.line}  {source.text.strip()}\n" if source else ""
+        super().__init__(f"{where}{what}\n{way_out}")
+
+
+class DataDependentError(ThunderError):
+    """The program decided something by a value that is not known while tracing."""
+
+
+class UnsupportedError(ThunderError, NotImplementedError):
+    """The program does something that thunder cannot trace."""

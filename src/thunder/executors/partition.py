@@ -1,0 +1,149 @@
+"""Which operations are fused together: a partition of a trace by dataflow, in linear time.
+
+Every operation gets a level: the largest number of times that any path from the inputs to it crosses between operations
+that one fusion executor takes and others. A path that leaves such operations and comes back reaches a higher level, so
+connected operations of one executor on one level can be run as one without a cycle.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from thunder.core.proxies import Proxy
+from thunder.core.symbol import BoundSymbol
+
+
+class Dataflow:
+    """Which operations of a trace wait for which.
+
+    Args:
+        ordered: tells the operations that must stay in the order they are in (effects, random numbers).
+    """
+
+    def __init__(self, operations: Sequence[BoundSymbol], ordered: Callable[[BoundSymbol], bool]):
+        self.operations = operations
+        producer: dict[Proxy, int] = {}
+        self.dependencies: list[list[int]] = []
+        self.consumers: list[list[int]] = [[] for _ in operations]
+        last_ordered: int | None = None
+        for i, operation in enumerate(operations):
+            needs = {producer[p] for p in operation.inputs if p in producer}
+            if ordered(operation):
+                needs |= {last_ordered} if last_ordered is not None else set()
+                last_ordered = i
+            self.dependencies.append(sorted(needs))
+            for d in needs:
+                self.consumers[d].append(i)
+            producer.update(dict.fromkeys(operation.outputs, i))
+
+
+def fusion_groups(
+    flow: Dataflow, takers: Sequence[Any], shape_only: Callable[[BoundSymbol], bool]
+) -> tuple[list[list[int]], dict[int, str]]:
+    """The groups to fuse, each a list of operations in order, and why operations that could be fused are not.
+
+    Args:
+        takers: the fusion executor of each operation, None if there is none.
+        shape_only: tells the operations that only move elements; at the edge of a group they are left out, for on
+            their own they are free, and in a kernel they are not.
+    """
+    levels = _levels(flow, takers)
+    _sink(flow, takers, levels)
+    alone: dict[int, str] = {}
+    groups = []
+    for group in _connected(flow, takers, levels):
+        inner = _without_shape_only_edges(flow, group, shape_only)
+        for i in set(group) - set(inner):
+            alone[i] = "only changes the shape at the edge of a region, which is free outside of it"
+        if sum(not shape_only(flow.operations[i]) for i in inner) < 2:
+            alone.update(dict.fromkeys(inner, "region of one operation"))
+        else:
+            groups.append(inner)
+    return groups, alone
+
+
+def _levels(flow: Dataflow, takers: Sequence[Any]) -> list[int]:
+    levels: list[int] = []
+    for i, needs in enumerate(flow.dependencies):
+        levels.append(max((levels[d] + (takers[d] is not takers[i]) for d in needs), default=0))
+    return levels
+
+
+def _sink(flow: Dataflow, takers: Sequence[Any], levels: list[int]) -> None:
+    """Operations with no producer on their level move to the level of their first consumer, to be fused with it."""
+    for i in reversed(range(len(levels))):
+        if takers[i] is None or any(takers[d] is takers[i] and levels[d] == levels[i] for d in flow.dependencies[i]):
+            continue
+        consumers = flow.consumers[i]
+        latest = min((levels[c] - (takers[c] is not takers[i]) for c in consumers), default=levels[i])
+        if any(takers[c] is takers[i] and levels[c] == latest for c in consumers):
+            levels[i] = latest
+
+
+def _connected(flow: Dataflow, takers: Sequence[Any], levels: Sequence[int]) -> list[list[int]]:
+    """Operations of one executor and level that are linked by a value: computed by one, or read by both."""
+    parent = list(range(len(takers)))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    reader: dict[tuple[int, int, Proxy], int] = {}
+    for i, operation in enumerate(flow.operations):
+        if takers[i] is None:
+            continue
+        for d in flow.dependencies[i]:
+            if takers[d] is takers[i] and levels[d] == levels[i]:
+                parent[root(i)] = root(d)
+        for p in operation.inputs:
+            other = reader.setdefault((id(takers[i]), levels[i], p), i)
+            parent[root(i)] = root(other)
+    groups: dict[int, list[int]] = defaultdict(list)
+    for i, taker in enumerate(takers):
+        if taker is not None:
+            groups[root(i)].append(i)
+    return list(groups.values())
+
+
+def _without_shape_only_edges(
+    flow: Dataflow, group: Sequence[int], shape_only: Callable[[BoundSymbol], bool]
+) -> list[int]:
+    inside = set(group)
+    for i in group:
+        if shape_only(flow.operations[i]) and not inside.intersection(flow.dependencies[i]):
+            inside.discard(i)
+    for i in reversed(group):
+        if i in inside and shape_only(flow.operations[i]) and not inside.intersection(flow.consumers[i]):
+            inside.discard(i)
+    return [i for i in group if i in inside]
+
+
+def schedule(flow: Dataflow, groups: Sequence[Sequence[int]]) -> list[list[int]]:
+    """All operations, those of a group together, in an order in which each comes after what it waits for.
+
+    As near as possible to the order they had.
+    """
+    group_of = {i: k for k, group in enumerate(groups) for i in group}
+    units = [list(group) for group in groups] + [[i] for i in range(len(flow.operations)) if i not in group_of]
+    unit_of = {i: u for u, unit in enumerate(units) for i in unit}
+    waits = [{unit_of[d] for i in unit for d in flow.dependencies[i]} - {u} for u, unit in enumerate(units)]
+    followers: list[list[int]] = [[] for _ in units]
+    for u, needs in enumerate(waits):
+        for d in needs:
+            followers[d].append(u)
+    missing = [len(needs) for needs in waits]
+    ready = [(unit[-1], u) for u, unit in enumerate(units) if not missing[u]]
+    heapify(ready)
+    order = []
+    while ready:
+        _, u = heappop(ready)
+        order.append(units[u])
+        for follower in followers[u]:
+            missing[follower] -= 1
+            if not missing[follower]:
+                heappush(ready, (units[follower][-1], follower))
+    assert len(order) == len(units), "the groups of a partition form a cycle"
+    return order

@@ -1,0 +1,180 @@
+"""What a trace depended on -> the prologue: a program that checks it, and fetches the tensors the computation takes."""
+
+import enum
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from thunder.core.printing import Printer, statement_rules
+from thunder.core.proxies import Proxy
+from thunder.core.symbol import BoundSymbol, Symbol, Tag
+from thunder.core.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """How to get at an object: from a root (the prologue's argument or a live object) by steps.
+
+    Attributes:
+        name: what the object is called where it gets a name of its own.
+        step: Python text that follows the parent's expression (`._modules["fc"]`, `[0]`), for a root the argument's
+            name or the live object.
+        parent: None for a root.
+    """
+
+    name: str
+    step: Any
+    parent: "Access | None" = None
+
+    def attribute(self, name: str) -> "Access":
+        return Access(f"{self.name}_{name}", f".{name}", self)
+
+    def item(self, key: Any, *, of: str = "") -> "Access":
+        """The item `key`, of the attribute `of` where that is given."""
+        return Access(f"{self.name}_{_identifier(key)}", f"{of}[{key!r}]", self)
+
+    def named(self, name: str) -> "Access":
+        return Access(name, self.step, self.parent)
+
+
+def _identifier(key: Any) -> str:
+    text = "".join(c if c.isalnum() or c == "_" else "_" for c in str(key))
+    return text or "item"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One condition under which a trace may be used again.
+
+    Attributes:
+        subject: what must be so, as the user would call it.
+        condition: a Python expression, in parts: text, and objects that the printer names.
+    """
+
+    subject: str
+    condition: tuple[Any, ...]
+
+
+check = Symbol("check", "prologue", tags=(Tag.EFFECT,))
+unpack = Symbol("unpack", "prologue")
+
+
+def _print_parts(parts: Iterable[Any], printer: Printer) -> str:
+    return "".join(part if isinstance(part, str) else printer.value(part) for part in parts)
+
+
+def _print_check(bound_symbol: BoundSymbol, printer: Printer) -> list[str]:
+    (guard,) = bound_symbol.args
+    return [f"if not ({_print_parts(guard.condition, printer)}): return None"]
+
+
+def _print_unpack(bound_symbol: BoundSymbol, printer: Printer) -> list[str]:
+    return [f"{bound_symbol.output.name} = {_print_parts(bound_symbol.args[0], printer)}"]
+
+
+statement_rules[check] = _print_check
+statement_rules[unpack] = _print_unpack
+
+
+class Prologue:
+    """Builds the prologue while a program is traced."""
+
+    def __init__(self) -> None:
+        self.args = Access("args", "args")
+        self.kwargs = Access("kwargs", "kwargs")
+        self.trace = Trace("prologue", (Proxy("args"), Proxy("kwargs")), decorated=False)
+        self.trace.names.update(("args", "kwargs"))
+        self.guards: list[Guard] = []
+        self._locals: dict[Access, Proxy] = {}
+
+    def fetch(self, access: Access, proxy: Proxy | None = None) -> Proxy:
+        """The value in the prologue that `access` leads to, under the name of `proxy` where that is given."""
+        if (known := self._locals.get(access)) is not None:
+            return known
+        if access.parent is None and isinstance(access.step, str):
+            value = next(p for p in self.trace.args if p.name == access.step)
+        else:
+            parts = (access.step,) if access.parent is None else (self.fetch(access.parent), access.step)
+            value = proxy or Proxy(self.trace.new_name(access.name))
+            self.trace.names.add(value.name)
+            self.trace.bound_symbols.append(BoundSymbol(unpack, (parts,), {}, value))
+        self._locals[access] = value
+        return value
+
+    def require(self, subject: str, *condition: Any) -> None:
+        """The trace holds only where `condition` does."""
+        guard = Guard(subject, condition)
+        self.guards.append(guard)
+        self.trace.bound_symbols.append(BoundSymbol(check, (guard,), {}, None))
+
+    def require_call(self, args: tuple, kwargs: dict[str, Any]) -> None:
+        """As many positional arguments, and the same keywords."""
+        names = list(kwargs)
+        condition = f"len(args) == {len(args)} and " + (f"list(kwargs) == {names!r}" if names else "not kwargs")
+        self.require("the number of arguments", condition)
+
+    def require_container(self, access: Access, x: Any) -> None:
+        """A container of the same type and size; a dictionary with the same keys in the same order."""
+        value = self.fetch(access)
+        if isinstance(x, dict):
+            self.require(access.name, "type(", value, ") is ", type(x), " and list(", value, ") == ", list(x))
+        else:
+            self.require(access.name, "type(", value, ") is ", type(x), " and len(", value, f") == {len(x)}")
+
+    def require_value(self, access: Access, x: Any) -> None:
+        """The same number, string or other constant; any other object: the very same."""
+        value = self.fetch(access)
+        if isinstance(x, float) and math.isnan(x):
+            self.require(access.name, "type(", value, ") is float and ", value, " != ", value)
+        elif type(x) in (bool, int, float, complex, str, bytes):
+            sign = f" and str({value.name}) == {str(x)!r}" if type(x) is float and x == 0 else ""
+            self.require(access.name, "type(", value, ") is ", type(x), " and ", value, f" == {x!r}{sign}")
+        elif x is None or isinstance(x, torch.dtype | enum.Enum | type):
+            self.require(access.name, value, " is ", x)
+        elif isinstance(x, torch.device | torch.Size | range):
+            self.require(access.name, value, " == ", x)
+        else:
+            self.require(access.name, value, " is ", x)
+
+    def require_tensor(self, access: Access, x: torch.Tensor, proxy: Proxy | None = None) -> Proxy:
+        """A tensor of the same class and metadata."""
+        value = self.fetch(access, proxy)
+        if x.device.type == "cpu":
+            device = f"{value.name}.is_cpu"
+        elif x.device.type == "cuda":
+            device = f"{value.name}.is_cuda and {value.name}.get_device() == {x.device.index}"
+        else:
+            device = f"str({value.name}.device) == {str(x.device)!r}"
+        shape = "(" + "".join(f"{n}, " for n in x.shape).rstrip(" ") + ")"
+        strides = "(" + "".join(f"{n}, " for n in x.stride()).rstrip(" ") + ")"
+        self.require(
+            access.name, "type(", value, ") is ", type(x), f" and {value.name}.dtype is ", x.dtype,
+            f" and {value.name}.shape == {shape} and {value.name}.stride() == {strides}",
+            f" and {device} and {value.name}.requires_grad is {x.requires_grad}",
+        )  # fmt: skip
+        return value
+
+    def require_same_object(self, first: Access, second: Access) -> None:
+        """The two arguments are one tensor."""
+        self.require(f"{second.name} being {first.name}", self.fetch(second), " is ", self.fetch(first))
+
+    def finish(self, outputs: Iterable[Proxy]) -> Trace:
+        """The prologue, which returns `outputs`."""
+        self.trace.output = tuple(outputs)
+        return self.trace
+
+
+def torch_state() -> tuple[Any, ...]:
+    """The settings of torch that a trace depends on; it is reused only where they are equal."""
+    return (
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.get_default_dtype(),
+        torch._C._get_default_device(),
+        torch._C._is_any_autocast_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch._C._len_torch_function_stack(),
+    )

@@ -1,0 +1,188 @@
+"""Calls of torch operations that have no rule of ours: recorded as one opaque call each.
+
+torch's fake tensors tell what such a call returns, which arguments it writes to and whether it draws random numbers.
+This file is the only one that uses fake tensors.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+)
+from torch.overrides import resolve_name
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from thunder.core.proxies import TensorProxy
+from thunder.core.pytree import tree_flatten, tree_map, tree_unflatten
+from thunder.core.recording import current_recorder
+from thunder.core.symbol import Symbol, Tag
+from thunder.core.trace import tensor
+
+
+class DataDependentOutput(Exception):
+    """What the call returns, or its shape, depends on values."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueOutput:
+    """What an opaque call gives.
+
+    Attributes:
+        result: what it returns, proxies for tensors.
+        written: the position among the tensor arguments and the new value of each that it writes to.
+        views: (position of the tensor argument, output) for each output that shares its memory.
+    """
+
+    result: Any
+    written: list[tuple[int, TensorProxy]]
+    views: list[tuple[int, TensorProxy]]
+
+
+class _RandomnessObserver(TorchDispatchMode):
+    """Notes whether an operation draws random numbers."""
+
+    random = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        self.random |= torch.Tag.nondeterministic_seeded in func.tags
+        return func(*args, **(kwargs or {}))
+
+
+def record_opaque(func: Callable, args: tuple, kwargs: dict[str, Any]) -> OpaqueOutput:
+    """Record the call `func(*args, **kwargs)`; tensors among the arguments are proxies.
+
+    Raises:
+        DataDependentOutput: if the result depends on values.
+        Exception: what eager raises for these arguments.
+    """
+    leaves, spec = tree_flatten((args, kwargs))
+    positions = [i for i, x in enumerate(leaves) if isinstance(x, TensorProxy)]
+    with torch._C.DisableTorchFunction(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        fakes = [_fake(leaves[i]) for i in positions]
+        before = [fake._version for fake in fakes]
+        filled = list(leaves)
+        for i, fake in zip(positions, fakes):
+            filled[i] = fake
+        fake_args, fake_kwargs = tree_unflatten([_on_fake_device(x) for x in filled], spec)
+        with _RandomnessObserver() as observer:
+            try:
+                out = func(*fake_args, **fake_kwargs)
+            except (DataDependentOutputException, DynamicOutputShapeException) as e:
+                raise DataDependentOutput(str(e)) from None
+        written = tuple(i for i, fake in enumerate(fakes) if fake._version != before[i])
+    on = _device_of_results(leaves)
+    return _record(func, args, kwargs, out, fakes, written, observer.random, on)
+
+
+# A torch without CUDA cannot run some operations even on fake tensors that say they are on a CUDA device.
+_CUDA_IS_BUILT = torch.backends.cuda.is_built()
+
+
+def _fake(proxy: TensorProxy) -> torch.Tensor:
+    return torch.empty_strided(proxy.shape, proxy.strides, dtype=proxy.dtype, device=_on_fake_device(proxy.device))
+
+
+def _on_fake_device(x: Any) -> Any:
+    """`x`, or the CPU where it is a CUDA device that this torch does not know."""
+    if isinstance(x, torch.device) and x.type == "cuda" and not _CUDA_IS_BUILT:
+        return torch.device("cpu")
+    return x
+
+
+def _device_of_results(leaves: list[Any]) -> torch.device | None:
+    """The device of the results where fake tensors cannot tell: the one asked for, or the arguments' CUDA device."""
+    if _CUDA_IS_BUILT:
+        return None
+    asked = [x for x in leaves if isinstance(x, torch.device)]
+    given = [x.device for x in leaves if isinstance(x, TensorProxy) and x.device.type == "cuda"]
+    return next(iter(asked + given), None)
+
+
+def _record(
+    func: Callable,
+    args: tuple,
+    kwargs: dict,
+    out: Any,
+    fakes: list,
+    written: tuple[int, ...],
+    random: bool,
+    on: torch.device | None,
+) -> OpaqueOutput:
+    storages = {fake.untyped_storage()._cdata: i for i, fake in enumerate(fakes)}
+    made: dict[int, TensorProxy] = {}
+    views: list[tuple[int, TensorProxy]] = []
+
+    def proxy_of(x: Any) -> Any:
+        if not isinstance(x, torch.Tensor):
+            return x
+        if id(x) not in made:
+            made[id(x)] = tensor(shape=x.shape, dtype=x.dtype, device=on or x.device, strides=x.stride())
+            if (owner := storages.get(x.untyped_storage()._cdata)) is not None and owner not in written:
+                views.append((owner, made[id(x)]))
+        return made[id(x)]
+
+    def infer(*_: Any, **__: Any) -> Any:
+        results = tree_map(proxy_of, out)
+        return (results, tuple(proxy_of(fakes[i]) for i in written)) if written else results
+
+    result = _symbol(func, written, random, infer)(*args, **kwargs)
+    if not written:
+        return OpaqueOutput(result, [], views)
+    result, values = result
+    return OpaqueOutput(result, list(zip(written, values)), views)
+
+
+def _symbol(func: Callable, written: tuple[int, ...], random: bool, infer: Callable) -> Symbol:
+    """The operation that runs `func` without writing to its arguments."""
+    tags = (Tag.RANDOM,) if random else ()
+    path = _public_path(func)
+    if not written and path is not None:
+        name = path.removeprefix("torch.")
+        return Symbol(name, "torch", infer, is_prim=True, tags=tags, implementation=func)
+    stem = (path or getattr(func, "__name__", "operation")).rpartition(".")[2]
+    implementation = _functional(func, written) if written else func
+    name = current_recorder().context_name(stem if stem.isidentifier() else "operation", implementation)
+    return Symbol(name, None, infer, is_prim=True, tags=tags, implementation=implementation)
+
+
+@cache
+def _functional(func: Callable, written: tuple[int, ...]) -> "Functional":
+    return Functional(func, written)
+
+
+@cache
+def _public_path(func: Callable) -> str | None:
+    """`torch.special.entr`: the dotted name that gives `func`, if there is one."""
+    path = f"torch.ops.{func}" if isinstance(func, torch._ops.OpOverload) else resolve_name(func)
+    if path is None or not path.startswith("torch."):
+        return None
+    found: Any = torch
+    for part in path.split(".")[1:]:
+        found = getattr(found, part, None)
+    return path if found == func else None
+
+
+class Functional:
+    """Runs a function that writes to arguments on copies of these; returns its result and the copies."""
+
+    def __init__(self, func: Callable, written: tuple[int, ...]):
+        self.func, self.written = func, written
+
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, tuple[torch.Tensor, ...]]:
+        leaves, spec = tree_flatten((args, kwargs))
+        positions = [i for i, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
+        copies = []
+        for i in self.written:
+            leaves[positions[i]] = leaves[positions[i]].clone()
+            copies.append(leaves[positions[i]])
+        args, kwargs = tree_unflatten(leaves, spec)
+        return self.func(*args, **kwargs), tuple(copies)
+
+    def __repr__(self) -> str:
+        return f"Functional({getattr(self.func, '__name__', self.func)})"

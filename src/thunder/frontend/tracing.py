@@ -1,0 +1,480 @@
+"""The user's program -> trace, by letting CPython run it.
+
+Tensors become `Traced` facades: `torch.Tensor` subclasses without memory. While the program runs, `Tracer` sees every
+call of torch's API and records it with the proxies that the facades stand for. What goes past that API (functorch,
+scripted functions) arrives in `Traced.__torch_dispatch__` as ATen operations.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+import thunder.torch as ltorch
+from thunder.core import dtypes
+from thunder.core.errors import DataDependentError, UnsupportedError
+from thunder.core.proxies import TensorProxy
+from thunder.core.pytree import tree_flatten, tree_map
+from thunder.core.symbol import BoundSymbol, Symbol
+from thunder.core.trace import Trace
+from thunder.core.views import view_steps
+from thunder.frontend.aliasing import Handle
+from thunder.frontend.opaque import DataDependentOutput, record_opaque
+from thunder.frontend.provenance import CallSite, call_site
+from thunder.torch.language import in_place, inplace_argument, reflected, torch_functions
+
+
+class Traced(torch.Tensor):
+    """Stands for a tensor while the program is traced: it has metadata and no memory."""
+
+    _handle: Handle
+    _tracer: "Tracer"
+
+    @staticmethod
+    def __new__(cls, handle: Handle, tracer: "Tracer") -> "Traced":
+        proxy = handle.value
+        self = torch.Tensor._make_wrapper_subclass(
+            cls, proxy.shape, strides=proxy.strides, dtype=proxy.dtype, device=proxy.device
+        )
+        self._handle, self._tracer = handle, tracer
+        return self
+
+    @classmethod
+    def __torch_function__(cls, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        return _tracer_of(args, kwargs).record(func, args, kwargs or {})
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        return _tracer_of(args, kwargs).record_aten(func, args, kwargs or {})
+
+
+def _tracer_of(args: tuple, kwargs: dict | None) -> "Tracer":
+    leaves, _ = tree_flatten((args, kwargs))
+    return next(x._tracer for x in leaves if isinstance(x, Traced))
+
+
+# Questions about a tensor that its metadata answers.
+METADATA_METHODS = {
+    getattr(torch.Tensor, name)
+    for name in (
+        "__len__", "dim", "ndimension", "size", "stride", "numel", "nelement", "element_size", "storage_offset",
+        "is_contiguous", "is_floating_point", "is_complex", "is_signed", "get_device", "is_same_size", "is_conj",
+        "is_neg", "is_inference", "is_pinned", "dim_order", "_is_view", "has_names", "__hash__",
+    )
+} | {torch.is_floating_point, torch.is_complex, torch.numel, torch.is_signed, torch.is_conj, torch.is_neg,
+     torch.is_inference, torch.is_same_size}  # fmt: skip
+METADATA_PROPERTIES = {
+    "shape", "dtype", "ndim", "device", "layout", "itemsize", "nbytes", "is_cuda", "is_cpu", "is_meta", "is_sparse",
+    "is_sparse_csr", "is_quantized", "is_nested", "is_mps", "is_xpu", "is_xla", "is_ipu", "is_hpu", "is_mtia",
+    "is_vulkan", "is_maia", "is_mkldnn", "names", "__class__", "__doc__",
+}  # fmt: skip
+
+# Ways out of the trace: the answer depends on values.
+VALUE_METHODS = {
+    getattr(torch.Tensor, name)
+    for name in ("__bool__", "__int__", "__float__", "__complex__", "__index__", "item", "tolist", "__contains__")
+} | {torch.equal, torch.allclose, torch.is_nonzero, torch.Tensor.equal, torch.Tensor.allclose, torch.Tensor.is_nonzero}
+FOREIGN_METHODS = {
+    getattr(torch.Tensor, name)
+    for name in ("numpy", "__array__", "data_ptr", "untyped_storage", "storage", "__dlpack__", "share_memory_")
+}
+
+# torch calls without tensor arguments that make tensors: recorded as opaque calls where they have no rule.
+FACTORY_NAMES = {
+    "linspace", "logspace", "randperm", "tril_indices", "triu_indices", "hann_window", "hamming_window",
+    "bartlett_window", "blackman_window", "kaiser_window", "empty_strided", "normal", "from_numpy", "frombuffer",
+    "asarray", "range", "eye", "complex", "cartesian_prod", "sparse_coo_tensor", "tensor", "as_tensor", "zeros", "ones",
+    "full", "empty", "arange", "rand", "randn", "randint", "scalar_tensor", "fftfreq", "rfftfreq", "vander",
+}  # fmt: skip
+
+WAY_OUT_OF_DATA = (
+    "Decide by tensor operations instead (torch.where, masks), or take the decision outside of the jitted function."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Input:
+    """A tensor that the trace takes: the real one, the proxy of the value it came with, and its handle."""
+
+    real: torch.Tensor
+    proxy: TensorProxy
+    handle: Handle
+
+
+class _RunNatively(Exception):
+    """The call is for functorch, which will come back with ATen operations on facades."""
+
+
+class Tracer(TorchFunctionMode):
+    """Records the torch calls of the program that runs under it."""
+
+    def __init__(self, trace: Trace, locate: Callable[[torch.Tensor], str]):
+        super().__init__()
+        self.trace = trace
+        self.locate = locate  # gives the name of a real tensor that is no argument
+        self.inputs: dict[int, Input] = {}  # the real tensors met, by identity
+        self.examined: dict[int, torch.Tensor] = {}  # real tensors of which only metadata was asked
+        self.hints: list[tuple[BoundSymbol, CallSite]] = []
+        self.start: Any = None
+
+    def run(self, program: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """What the program returns, its torch calls recorded."""
+        self.start = sys._getframe()
+        with self:
+            return program(*args, **kwargs)
+
+    # ---- values ----
+
+    def input(self, real: torch.Tensor, name: str) -> Handle:
+        """The handle of a real tensor that the trace takes as input; its facade has the metadata of `real`."""
+        proxy = TensorProxy(
+            self.trace.new_name(name),
+            shape=real.shape,
+            strides=real.stride(),
+            dtype=real.dtype,
+            device=real.device,
+            requires_grad=real.requires_grad,
+        )
+        handle = Handle(proxy)
+        handle.input = self.inputs[id(real)] = Input(real, proxy, handle)
+        return handle
+
+    def handle_of(self, x: torch.Tensor) -> Handle:
+        if isinstance(x, Traced):
+            return x._handle
+        if (known := self.inputs.get(id(x))) is not None:
+            return known.handle
+        if torch._C._functorch.is_functorch_wrapped_tensor(x):
+            raise _RunNatively
+        return self.input(x, self.locate(x))
+
+    def proxies(self, x: Any) -> Any:
+        """Nested arguments with facades and real tensors replaced by the proxies of their present values."""
+        if isinstance(x, torch.Tensor):
+            return self.handle_of(x).current()
+        kind = type(x)
+        if kind is tuple or kind is list:
+            return kind([self.proxies(y) for y in x])
+        if kind is dict:
+            return {k: self.proxies(v) for k, v in x.items()}
+        if kind is slice and (x.start is not None or x.stop is not None or x.step is not None):
+            return slice(self.proxies(x.start), self.proxies(x.stop), self.proxies(x.step))
+        if isinstance(x, tuple | list | dict) and kind is not torch.Size:
+            return tree_map(lambda y: self.proxies(y) if isinstance(y, torch.Tensor) else y, x)
+        return x
+
+    def facade(self, handle: Handle) -> Traced:
+        return Traced(handle, self)
+
+    # ---- calls ----
+
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        return self.record(func, args, kwargs or {})
+
+    def record(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Do what the call `func(*args, **kwargs)` means while tracing; returns facades for tensors."""
+        with torch._C.DisableTorchFunctionSubclass():
+            try:
+                return self._record(func, args, kwargs)
+            except _RunNatively:
+                return func(*args, **kwargs)
+
+    def _record(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if kwargs.get("out") is not None:
+            return self.with_out(func, args, dict(kwargs))
+        if (symbol := torch_functions.get(func)) is not None:
+            if func in inplace_argument and kwargs.get("inplace"):
+                return self.write(args[0], symbol, func, args, {k: v for k, v in kwargs.items() if k != "inplace"})
+            return self.call(symbol, func, args, kwargs)
+        if func in METADATA_METHODS:
+            self.examine(args[0])
+            return func(*args, **kwargs)
+        if (symbol := in_place.get(func)) is not None:
+            return self.write(args[0], symbol, func, args, kwargs)
+        if (symbol := reflected.get(func)) is not None:
+            return self.call(symbol, func, args[::-1], kwargs)
+        name = getattr(func, "__name__", "")
+        if name in ("__get__", "__set__", "__delete__"):
+            return self.property(func, name, args)
+        return self.unusual(func, name, args, kwargs)
+
+    def unusual(self, func: Callable, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Calls that are neither operations with a rule nor questions about metadata."""
+        if func in VALUE_METHODS:
+            raise self.data_dependent(f"{_called(func)} needs the value of a tensor, which is not known while tracing.")
+        if func in FOREIGN_METHODS:
+            raise UnsupportedError(
+                f"{_called(func)} leaves torch: what it gives has no place in a trace.",
+                "Call it outside of the jitted function.",
+                self.site().source,
+            )
+        if func is torch.Tensor.__setitem__:
+            x = args[0]
+            self.write(x, ltorch.setitem, func, args, kwargs)
+            return None
+        if func in (torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor.__str__):
+            return _describe(self.handle_of(args[0]).current())
+        if func is torch.Tensor.requires_grad_:
+            return self.requires_grad_(*args, **kwargs)
+        leaves, _ = tree_flatten((args, kwargs))
+        if name in FACTORY_NAMES or any(isinstance(x, torch.Tensor) for x in leaves):
+            return self.opaque(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def record_aten(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """An ATen operation on facades that torch's Python API did not show."""
+        if func is torch.ops.aten.detach.default:
+            return self.record(torch.Tensor.detach, args, kwargs)
+        try:
+            return self.opaque(func, args, kwargs)
+        except _RunNatively:
+            raise UnsupportedError(
+                f"{func} mixes tensors of functorch with tensors of the trace.",
+                "Jit the function that is transformed rather than its transformation.",
+                self.site().source,
+            ) from None
+
+    def call(self, symbol: Symbol, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Record a call of an operation that has a rule."""
+        handles: dict[TensorProxy, torch.Tensor] = {}
+        self.note_handles((args, kwargs), handles)
+        proxy_args, proxy_kwargs = self.proxies(args), self.proxies(kwargs)
+        statements = self.trace.bound_symbols
+        before = len(statements)
+        try:
+            out = symbol(*proxy_args, **proxy_kwargs)
+        except (NotImplementedError, TypeError) as e:
+            if isinstance(e, UnsupportedError):
+                raise
+            del statements[before:]
+            return self.opaque(func, args, kwargs)
+        except Exception as e:
+            del statements[before:]
+            self.annotate(e)
+            raise
+        self.stamp(before, handles)
+        bound_symbol = statements[-1] if len(statements) > before else None
+        return self.wrap(out, bound_symbol, handles)
+
+    def opaque(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Record a call that has no rule."""
+        handles: dict[TensorProxy, torch.Tensor] = {}
+        self.note_handles((args, kwargs), handles)
+        proxy_args, proxy_kwargs = self.proxies(args), self.proxies(kwargs)
+        before = len(self.trace.bound_symbols)
+        try:
+            out = record_opaque(func, proxy_args, proxy_kwargs)
+        except DataDependentOutput:
+            raise self.data_dependent(f"What {_called(func)} gives depends on the values of a tensor.") from None
+        except Exception as e:
+            self.annotate(e)
+            raise
+        self.stamp(before, handles)
+        tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
+        for position, value in out.written:
+            self.assign(tensors[position], value)
+        written = {value: tensors[position] for position, value in out.written}
+        result = self.wrap(out.result, None, {**handles, **written})
+        for position, proxy in out.views:
+            self.mark_opaque_view(result, proxy, tensors[position])
+        return result
+
+    def mark_opaque_view(self, result: Any, proxy: TensorProxy, of: torch.Tensor) -> None:
+        """The output `proxy` shares the memory of `of` in a way that writes cannot follow."""
+        for x in tree_flatten(result)[0]:
+            if isinstance(x, Traced) and x._handle.value is proxy:
+                parent = self.handle_of(of)
+                x._handle = Handle.of_view(proxy, parent, self.refuse_stale_view, None)
+
+    def refuse_stale_view(self, _: TensorProxy) -> TensorProxy:
+        raise UnsupportedError(
+            "A tensor was written to after a view of it was made that thunder cannot follow.",
+            "Clone the view, or make it after the write.",
+            self.site().source,
+        )
+
+    # ---- writes ----
+
+    def write(self, x: Any, symbol: Symbol, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """An in-place call: the functional operation's result becomes the value of `x`."""
+        out = self.call(symbol, func, args, kwargs)
+        if isinstance(out, Traced) and not (isinstance(x, Traced) and out._handle is x._handle):
+            self.assign(x, self.converted(out._handle.current(), self.handle_of(x).current(), func))
+        return x
+
+    def converted(self, value: TensorProxy, like: TensorProxy, func: Callable) -> TensorProxy:
+        """`value` in the dtype of the tensor that it is written to; refuses what torch refuses."""
+        if value.shape != like.shape:
+            raise self.annotated(
+                RuntimeError(
+                    f"output with shape {list(like.shape)} doesn't match the broadcast shape {list(value.shape)}"
+                )
+            )
+        if value.dtype == like.dtype:
+            return value
+        if dtypes.category(value.dtype) > dtypes.category(like.dtype) and func is not torch.Tensor.copy_:
+            raise self.annotated(
+                RuntimeError(f"result type {value.dtype} can't be cast to the desired output type {like.dtype}")
+            )
+        before = len(self.trace.bound_symbols)
+        out = ltorch.to(value, like.dtype)
+        self.stamp(before, {})
+        return out
+
+    def assign(self, x: torch.Tensor, value: TensorProxy) -> None:
+        handle = self.handle_of(x)
+        if not handle.writable:
+            raise UnsupportedError(
+                "An in-place operation writes to a view that thunder cannot follow to its base.",
+                "Use the operation that returns a new tensor, or write to the base.",
+                self.site().source,
+            )
+        before = len(self.trace.bound_symbols)
+        handle.write(value)
+        self.stamp(before, {})
+
+    def with_out(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        out = kwargs.pop("out")
+        result = self._record(func, args, kwargs)
+        given = out if isinstance(out, tuple | list) else (out,)
+        results = result if isinstance(result, tuple | list) else (result,)
+        for target, value in zip(given, results):
+            self.assign(target, self.converted(self.handle_of(value).current(), self.handle_of(target).current(), func))
+        return out
+
+    def requires_grad_(self, x: torch.Tensor, requires_grad: bool = True) -> torch.Tensor:
+        proxy = self.handle_of(x).current()
+        if proxy.requires_grad != requires_grad:
+            raise UnsupportedError(
+                f"requires_grad_({requires_grad}) inside the jitted function is not built yet.",
+                "Set it before the call.",
+                self.site().source,
+            )
+        return x
+
+    # ---- properties ----
+
+    def property(self, func: Callable, kind: str, args: tuple) -> Any:
+        name = getattr(func.__self__, "__name__", "")
+        x = args[0]
+        if kind != "__get__":
+            raise UnsupportedError(
+                f"Setting the attribute .{name} of a tensor is not built yet.",
+                "Write the values with copy_, or set it outside of the jitted function.",
+                self.site().source,
+            )
+        if name in METADATA_PROPERTIES:
+            self.examine(x)
+            return func(*args)
+        if name == "requires_grad":
+            return self.handle_of(x).current().requires_grad if isinstance(x, Traced) else func(*args)
+        if name in ("grad_fn", "grad", "_base", "_grad", "_backward_hooks", "_post_accumulate_grad_hooks", "output_nr"):
+            return None if isinstance(x, Traced) else func(*args)
+        if name == "is_leaf":
+            return not self.handle_of(x).current().requires_grad or not isinstance(x, Traced)
+        if name == "_version":
+            return self.handle_of(x).storage.version
+        if name == "data":
+            return self.record(torch.Tensor.detach, args, {})
+        return self.opaque(func, args, {})
+
+    def examine(self, x: Any) -> None:
+        """The program asked for metadata of a real tensor: the trace depends on it."""
+        if not isinstance(x, Traced) and isinstance(x, torch.Tensor):
+            self.examined.setdefault(id(x), x)
+
+    # ---- results ----
+
+    def note_handles(self, tree: Any, handles: dict[TensorProxy, torch.Tensor]) -> None:
+        """Which tensor each argument proxy stands for, so that a call that returns its argument gives it back."""
+        if isinstance(tree, torch.Tensor):
+            handles[self.handle_of(tree).current()] = tree
+        elif isinstance(tree, tuple | list):
+            for x in tree:
+                self.note_handles(x, handles)
+        elif isinstance(tree, dict):
+            for x in tree.values():
+                self.note_handles(x, handles)
+
+    def wrap(self, out: Any, bound_symbol: BoundSymbol | None, given: dict[TensorProxy, torch.Tensor]) -> Any:
+        """Facades for the proxies that a call returned."""
+        if isinstance(out, TensorProxy):
+            return given[out] if out in given else self.facade(self.new_handle(out, bound_symbol, given, None))
+        if isinstance(out, tuple | list):
+            items = [
+                self.facade(self.new_handle(x, bound_symbol, given, i))
+                if isinstance(x, TensorProxy) and x not in given
+                else self.wrap(x, bound_symbol, given)
+                for i, x in enumerate(out)
+            ]
+            if type(out) in (tuple, list):
+                return type(out)(items)
+            return type(out)(*items) if hasattr(out, "_fields") else type(out)(items)
+        return out
+
+    def new_handle(
+        self, proxy: TensorProxy, bound_symbol: BoundSymbol | None, given: dict, position: int | None
+    ) -> Handle:
+        """The handle of a call's output: a view of an argument, or new memory."""
+        if bound_symbol is not None:
+            for x in bound_symbol.inputs:
+                steps = view_steps(bound_symbol, x, proxy)
+                if steps is not None and x in given:
+                    view = _replay(bound_symbol, x, position)
+                    return Handle.of_view(proxy, self.handle_of(given[x]), view, steps)
+        return Handle(proxy)
+
+    def stamp(self, before: int, given: dict[TensorProxy, torch.Tensor]) -> None:
+        """Give the statements recorded since `before` the user's line, and note what its variables are."""
+        new = self.trace.bound_symbols[before:]
+        if not new:
+            return
+        site = self.site()
+        grad = torch.is_grad_enabled() and any(p.requires_grad for s in new for p in s.inputs)
+        for statement in new:
+            statement.source = site.source
+            if grad:
+                for p in statement.outputs:
+                    p.requires_grad = dtypes.is_inexact(p.dtype)
+        self.hints.append((new[-1], site))
+
+    def site(self) -> CallSite:
+        return call_site(sys._getframe(1), self.start)
+
+    # ---- errors ----
+
+    def data_dependent(self, what: str) -> DataDependentError:
+        return DataDependentError(what, WAY_OUT_OF_DATA, self.site().source)
+
+    def annotate(self, e: Exception) -> None:
+        """Add the user's line to an error that eager would raise too."""
+        source = self.site().source
+        if source is not None and not getattr(e, "__notes__", None):
+            e.add_note(f"{source.path}:{source.line}  {source.text.strip()}")
+
+    def annotated(self, e: Exception) -> Exception:
+        self.annotate(e)
+        return e
+
+
+def _replay(bound_symbol: BoundSymbol, of: TensorProxy, position: int | None) -> Callable[[TensorProxy], TensorProxy]:
+    """Makes the view again, from another value of the tensor that it is a view of."""
+
+    def view(value: TensorProxy) -> TensorProxy:
+        call = bound_symbol.with_values({of: value})
+        out = call.symbol(*call.args, **call.kwargs)
+        return out if position is None else out[position]
+
+    return view
+
+
+def _called(func: Callable) -> str:
+    name = getattr(func, "__name__", str(func))
+    return {"__bool__": "bool(tensor)", "__int__": "int(tensor)", "__float__": "float(tensor)"}.get(name, f"{name}()")
+
+
+def _describe(proxy: TensorProxy) -> str:
+    return f"<traced tensor {proxy.name}: {proxy.type_string()}>"
