@@ -24,6 +24,7 @@ INDENT = "  "
 IMPORTS: dict[str, tuple[str, ...]] = {
     "ltorch": ("import thunder", "import thunder.torch as ltorch"),
     "prims": ("from thunder.core import prims",),
+    "torchex": ("from thunder.executors import torchex",),
 }
 STANDARD_IMPORTS = ("import torch", "from thunder.executors.torchex import no_autocast")
 DECORATORS = ("@torch.no_grad()", "@no_autocast")

@@ -1,0 +1,327 @@
+"""The torch executor: runs every operation of the PyTorch language by the torch function it stands for, every primitive
+by a torch function or one of this file. Nothing here changes an argument.
+
+Importing this file also gives the symbols their implementations, so that the text of every trace can be executed.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+import thunder.torch as ltorch
+from thunder.core import prims
+from thunder.core.symbol import Symbol
+from thunder.extend import OperatorExecutor, register_executor
+from thunder.torch.language import find, inplace_argument, is_number, operations, stands_for
+
+ex = OperatorExecutor("torch", version=torch.__version__)
+register_executor(ex, default=True)
+
+_AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "mtia", "xla")
+
+
+def no_autocast(function: Callable) -> Callable:
+    """`function` with autocast off on every device type: a trace holds the casts that it needs."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not torch._C._is_any_autocast_enabled():
+            return function(*args, **kwargs)
+        enabled = [d for d in _AUTOCAST_DEVICES if torch.is_autocast_enabled(d)]
+        for device_type in enabled:
+            torch.set_autocast_enabled(device_type, False)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            for device_type in enabled:
+                torch.set_autocast_enabled(device_type, True)
+
+    return call
+
+
+def runs(symbol: Symbol, function: Callable | str, checker: Callable[..., bool] | None = None) -> None:
+    """Run `symbol` by `function`: one of this file, or the dotted name of a torch callable."""
+    if isinstance(function, str):
+        name, module, function = function, "torch", find(function)
+    else:
+        name, module = function.__name__.removesuffix("_"), "torchex"
+    operator = ex.register_operator(name, fn=function, like=symbol, module=module, tags=tuple(symbol.tags))
+    ex.register_implementation(symbol, operator, checker=checker)
+    if symbol.implementation is None:
+        symbol.implementation = function
+
+
+def implements(*symbols: Symbol) -> Callable[[Callable], Callable]:
+    """Makes the decorated function what runs the symbols."""
+
+    def decorate(function: Callable) -> Callable:
+        for symbol in symbols:
+            runs(symbol, function)
+        return function
+
+    return decorate
+
+
+# ---- primitives: shape ----
+
+
+@implements(prims.broadcast_in_dim)
+def broadcast_in_dim(a: torch.Tensor, shape: Sequence[int], dims: Sequence[int]) -> torch.Tensor:
+    sizes = [1] * len(shape)
+    for size, d in zip(a.shape, dims):
+        sizes[d] = size
+    return a.reshape(sizes).expand(shape)
+
+
+@implements(prims.slice_prim)
+def slice_prim(a: torch.Tensor, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]) -> torch.Tensor:
+    return a[tuple(map(slice, starts, ends, steps))]
+
+
+@implements(prims.pad)
+def pad(a: torch.Tensor, value: Any, low: Sequence[int], high: Sequence[int]) -> torch.Tensor:
+    sizes = [n for before, behind in zip(reversed(low), reversed(high)) for n in (before, behind)]
+    return torch.nn.functional.pad(a, sizes, value=value)
+
+
+@implements(prims.contiguous)
+def contiguous(a: torch.Tensor) -> torch.Tensor:
+    return a.clone(memory_format=torch.contiguous_format)
+
+
+# ---- primitives: numbers where torch takes tensors only ----
+
+
+@implements(prims.maximum)
+def maximum(a: Any, b: Any) -> torch.Tensor:
+    if is_number(b):
+        return torch.clamp_min(a, b)
+    return torch.clamp_min(b, a) if is_number(a) else torch.maximum(a, b)
+
+
+@implements(prims.minimum)
+def minimum(a: Any, b: Any) -> torch.Tensor:
+    if is_number(b):
+        return torch.clamp_max(a, b)
+    return torch.clamp_max(b, a) if is_number(a) else torch.minimum(a, b)
+
+
+@implements(prims.atan2)
+def atan2(a: Any, b: Any) -> torch.Tensor:
+    like = b if is_number(a) else a
+    a, b = (torch.full_like(like, x) if is_number(x) else x for x in (a, b))
+    return torch.atan2(a, b)
+
+
+# ---- primitives: indexing ----
+
+
+@implements(prims.take)
+def take(a: torch.Tensor, index: torch.Tensor, dim: int) -> torch.Tensor:
+    return a[(slice(None),) * dim + (index,)]
+
+
+@implements(prims.index)
+def index(a: torch.Tensor, indices: Sequence[torch.Tensor | None]) -> torch.Tensor:
+    return a[tuple(slice(None) if i is None else i for i in indices)]
+
+
+@implements(prims.index_put)
+def index_put(a: torch.Tensor, indices: Sequence, values: torch.Tensor, accumulate: bool) -> torch.Tensor:
+    return torch.ops.aten.index_put(a, indices, values, accumulate)  # torch.index_put refuses None
+
+
+@implements(prims.slice_scatter)
+def slice_scatter(
+    a: torch.Tensor, value: torch.Tensor, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]
+) -> torch.Tensor:
+    out = a.clone()
+    out[tuple(map(slice, starts, ends, steps))] = value
+    return out
+
+
+# ---- primitives: reductions; torch takes no dimensions to mean all of them ----
+
+
+@implements(prims.sum_prim)
+def sum_prim(a: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+    return torch.sum(a, dims, dtype=a.dtype) if dims else a.clone()
+
+
+@implements(prims.prod_prim)
+def prod_prim(a: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+    for d in sorted(dims, reverse=True):
+        a = torch.prod(a, d, dtype=a.dtype)
+    return a if dims else a.clone()
+
+
+def _over_dims(symbol: Symbol, function: Callable) -> Callable:
+    def reduce(a: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+        return function(a, dims) if dims else a.clone()
+
+    reduce.__name__ = reduce.__qualname__ = f"{symbol.name}_prim"
+    runs(symbol, reduce)
+    return reduce
+
+
+amax_prim = _over_dims(prims.amax, torch.amax)
+amin_prim = _over_dims(prims.amin, torch.amin)
+any_prim = _over_dims(prims.any_prim, torch.any)
+all_prim = _over_dims(prims.all_prim, torch.all)
+
+
+@implements(prims.var)
+def var(a: torch.Tensor, dims: Sequence[int], correction: float) -> torch.Tensor:
+    return torch.var(a, dims, correction=correction)
+
+
+@implements(prims.var_mean)
+def var_mean(a: torch.Tensor, dims: Sequence[int], correction: float) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.var_mean(a, dims, correction=correction)
+
+
+@implements(prims.cumsum)
+def cumsum(a: torch.Tensor, dim: int) -> torch.Tensor:
+    return torch.cumsum(a, dim, dtype=a.dtype)
+
+
+@implements(prims.sort)
+def sort(a: torch.Tensor, dim: int, descending: bool, stable: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.sort(a, dim=dim, descending=descending, stable=stable)
+
+
+# ---- primitives: factories ----
+
+
+@implements(prims.full)
+def full(shape: Sequence[int], value: Any, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.full(shape, value, dtype=dtype, device=device)
+
+
+@implements(prims.iota)
+def iota(length: int, start: Any, step: Any, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """As torch.arange, whose own count of the elements is not trusted with floating point steps."""
+    end = start + step * length if isinstance(step, int) else start + step * (length - 0.5)
+    return torch.arange(start, end, step, dtype=dtype, device=device)
+
+
+@implements(prims.tensor_from_sequence)
+def tensor_from_sequence(sequence: Any, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.tensor(sequence, dtype=dtype, device=device)
+
+
+@implements(prims.uniform)
+def uniform(shape: Sequence[int], low: float, high: float, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device=device).uniform_(low, high)
+
+
+@implements(prims.normal)
+def normal(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device=device).normal_()
+
+
+@implements(prims.random_integers)
+def random_integers(
+    shape: Sequence[int], low: int, high: int, dtype: torch.dtype, device: torch.device
+) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device=device).random_(low, high)
+
+
+@implements(prims.dropout_mask)
+def dropout_mask(a: torch.Tensor, probability: float) -> torch.Tensor:
+    """Draws the numbers that torch's dropout draws, so that the same seed drops the same elements."""
+    if a.is_cuda:
+        return torch.native_dropout(a, probability, True)[1]
+    return torch.empty_like(a).bernoulli_(1 - probability).bool()
+
+
+@implements(prims.copy_)
+def copy_(a: torch.Tensor, to: torch.Tensor) -> torch.Tensor:
+    return to.copy_(a)
+
+
+# ---- operations of the PyTorch language that are no function of torch's ----
+
+
+@implements(ltorch.setitem)
+def setitem(self: torch.Tensor, index: Any, value: Any) -> torch.Tensor:
+    out = self.clone()
+    out[index] = value
+    return out
+
+
+@implements(ltorch.copy)
+def copy(self: torch.Tensor, src: Any, non_blocking: bool = False) -> torch.Tensor:
+    return torch.empty_like(self).copy_(src) if isinstance(src, torch.Tensor) else torch.full_like(self, src)
+
+
+@implements(ltorch.matrix_T)
+def matrix_T(self: torch.Tensor) -> torch.Tensor:
+    return self.permute(*reversed(range(self.ndim)))
+
+
+@implements(ltorch.mT)
+def mT(self: torch.Tensor) -> torch.Tensor:
+    return self.transpose(-2, -1)
+
+
+@implements(ltorch.batch_norm)
+def batch_norm(
+    input: torch.Tensor,
+    running_mean: torch.Tensor | None,
+    running_var: torch.Tensor | None,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    if not training or running_mean is None or running_var is None:
+        return torch.nn.functional.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    mean, var = running_mean.clone(), running_var.clone()
+    out = torch.nn.functional.batch_norm(input, mean, var, weight, bias, training, momentum, eps)
+    return out, mean, var
+
+
+def _div(input: Any, other: Any, *, rounding_mode: str | None = None) -> torch.Tensor:
+    if is_number(input) and rounding_mode is None:
+        return other.__rtruediv__(input)  # rounds twice, and so does `2 / x`
+    return torch.div(input, other, rounding_mode=rounding_mode)
+
+
+# ---- what a torch callable of another name runs ----
+
+_ELSEWHERE: dict[Symbol, str] = {
+    prims.convert_element_type: "Tensor.to",
+    prims.device_put: "Tensor.to",
+    prims.embedding: "nn.functional.embedding",
+    prims.linear: "nn.functional.linear",
+    ltorch.view: "Tensor.reshape",  # the layout of a fusion's output may differ from the one that was traced
+    ltorch.zero: "zeros_like",
+}
+
+
+def _not_in_place(symbol: Symbol) -> Callable[..., bool]:
+    """A checker that refuses a call with a true `inplace`: such a call would change its argument."""
+    signature = inspect.signature(symbol.meta)
+    return lambda *args, **kwargs: not signature.bind(*args, **kwargs).arguments.get("inplace", False)
+
+
+def _register_the_rest() -> None:
+    ltorch.div.implementation = _div
+    runs(ltorch.div, "div", lambda input, other, **_: not is_number(input))
+    for symbol, name in _ELSEWHERE.items():
+        runs(symbol, name)
+    for symbol in prims.all_prims.values():
+        if symbol not in ex.implementations and find(symbol.name) is not None:
+            runs(symbol, symbol.name)
+    written = set(inplace_argument.values())
+    for symbol in operations.values():
+        if symbol not in ex.implementations:
+            runs(symbol, stands_for[symbol], _not_in_place(symbol) if symbol in written else None)
+
+
+_register_the_rest()

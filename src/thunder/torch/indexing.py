@@ -1,0 +1,204 @@
+"""Indexing, gathering and scattering of the PyTorch language."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from thunder import clang
+from thunder.clang.indexing import Region
+from thunder.core import dtypes, prims
+from thunder.core.proxies import TensorProxy
+from thunder.torch.language import Number, is_number, torchsymbol
+
+
+def _with_tensors(key: Any, device: torch.device) -> Any:
+    """`key` with lists of integers made tensors; a list of slices and such is a tuple."""
+    if isinstance(key, tuple):
+        return tuple(_with_tensors(k, device) for k in key)
+    if isinstance(key, list | range):
+        if not all(isinstance(x, int) and not isinstance(x, bool) for x in key):
+            raise NotImplementedError("indexing with a nested list")
+        return prims.tensor_from_sequence(list(key), torch.int64, device)
+    return key
+
+
+@torchsymbol("Tensor.__getitem__")
+def getitem(self: TensorProxy, index: Any) -> TensorProxy:
+    """`self[index]`: a view where the index holds integers, slices, None and Ellipsis only."""
+    region = clang.parse_index(self.shape, _with_tensors(index, self.device))
+    if not region.tensors:
+        return clang.basic_index(self, region)
+    whole = region.sizes == self.shape and set(region.steps) <= {1}
+    base = self if whole and not region.dropped and not region.inserted else clang.basic_index(self, region)
+    return clang.tensor_index(base, region.tensors)
+
+
+@torchsymbol("Tensor.__setitem__")
+def setitem(self: TensorProxy, index: Any, value: TensorProxy | Number) -> TensorProxy:
+    """What `self` holds after `self[index] = value`."""
+    if isinstance(index, TensorProxy) and index.dtype is torch.bool:
+        return _set_masked(self, index, value)
+    region = clang.parse_index(self.shape, _with_tensors(index, self.device))
+    if not region.tensors:
+        return _set_region(self, region, value)
+    if region.dropped or region.inserted or region.sizes != self.shape:
+        raise NotImplementedError("assignment to an index of tensors together with integers or slices")
+    indices = clang.common_indices(self, region.tensors)
+    return prims.index_put(self, indices, _as_tensor(self, value), False)
+
+
+def _as_tensor(self: TensorProxy, value: TensorProxy | Number) -> TensorProxy:
+    """`value` as a tensor of the dtype and on the device of `self`."""
+    if is_number(value):
+        return prims.full((), clang.convert(value, self.dtype), self.dtype, self.device)
+    return clang.on_device(clang.convert(value, self.dtype), self.device)
+
+
+def _set_masked(self: TensorProxy, mask: TensorProxy, value: TensorProxy | Number) -> TensorProxy:
+    """Elements where `mask`, which covers the first dimensions of `self`, holds become `value`."""
+    if mask.shape != self.shape[: mask.ndim]:
+        raise IndexError(
+            f"The shape of the mask {list(mask.shape)} does not match the shape of the indexed tensor "
+            f"{list(self.shape)}"
+        )
+    if not is_number(value) and value.ndim > self.ndim - mask.ndim:
+        return prims.index_put(self, (mask,), _as_tensor(self, value), False)
+    spread = prims.broadcast_in_dim(mask, self.shape, tuple(range(mask.ndim))) if mask.ndim < self.ndim else mask
+    value = clang.convert(value, self.dtype)
+    if not is_number(value):
+        value = clang.on_device(value, self.device)
+    return clang.where(spread, value, self)
+
+
+def _set_region(self: TensorProxy, region: Region, value: TensorProxy | Number) -> TensorProxy:
+    if is_number(value):
+        source = prims.full(region.sizes, clang.convert(value, self.dtype), self.dtype, self.device)
+    else:
+        source = clang.on_device(clang.convert(value, self.dtype), self.device)
+        extra = source.ndim - len(region.shape)
+        if extra > 0 and set(source.shape[:extra]) <= {1}:  # torch drops leading sizes of 1
+            source = prims.squeeze(source, tuple(range(extra)))
+        source = clang.expand_to(_fitting(source, region.shape), region.shape)
+        if source.shape != region.sizes:
+            source = prims.reshape(source, region.sizes)
+    return prims.slice_scatter(self, source, tuple(region.starts), tuple(region.ends), tuple(region.steps))
+
+
+def _fitting(a: TensorProxy, shape: Sequence[int]) -> TensorProxy:
+    """`a`, if it broadcasts to `shape`."""
+    new = len(shape) - a.ndim
+    if new < 0 or any(size not in (1, shape[new + d]) for d, size in enumerate(a.shape)):
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(a.shape)} cannot be broadcast to indexing result of shape "
+            f"{list(shape)}"
+        )
+    return a
+
+
+def _check_index(name: str, index: TensorProxy, allowed: tuple[torch.dtype, ...] = (torch.int64,)) -> None:
+    if index.dtype not in allowed:
+        raise RuntimeError(f"{name}(): Expected dtype int64 for index, but got {dtypes.short_name(index.dtype)}")
+
+
+@torchsymbol("index_select", "Tensor.index_select")
+def index_select(input: TensorProxy, dim: int, index: TensorProxy) -> TensorProxy:
+    _check_index("index_select", index, (torch.int64, torch.int32))
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if input.ndim == 0:
+        raise NotImplementedError("index_select of a tensor without dimensions")
+    if index.ndim == 0:
+        index = clang.unsqueeze(index, 0)
+    return prims.take(input, index, clang.canonical_dim(dim, input.ndim))
+
+
+@torchsymbol("gather", "Tensor.gather")
+def gather(input: TensorProxy, dim: int, index: TensorProxy, *, sparse_grad: bool = False) -> TensorProxy:
+    """out[i][j] = input[index[i][j]][j] for dim 0, and so on."""
+    _check_index("gather", index)
+    if input.ndim != index.ndim or input.ndim == 0:
+        raise NotImplementedError("gather with tensors of different rank")
+    dim = clang.canonical_dim(dim, input.ndim)
+    for d in range(input.ndim):
+        if d != dim and index.shape[d] > input.shape[d]:
+            raise RuntimeError(
+                f"Size does not match at dimension {d} expected index {list(index.shape)} to be no larger than self "
+                f"{list(input.shape)} apart from dimension {dim}"
+            )
+    return prims.gather(input, dim, index)
+
+
+@torchsymbol("take_along_dim", "Tensor.take_along_dim")
+def take_along_dim(input: TensorProxy, indices: TensorProxy, dim: int | None = None) -> TensorProxy:
+    """`gather` with the other dimensions broadcast."""
+    _check_index("take_along_dim", indices)
+    if dim is None:
+        flat = prims.reshape(input, (input.numel,))
+        return prims.gather(flat, 0, prims.reshape(indices, (indices.numel,)))
+    if input.ndim != indices.ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+        )
+    dim = clang.canonical_dim(dim, input.ndim)
+    one = [1 if d == dim else size for d, size in enumerate(input.shape)]
+    other = [1 if d == dim else size for d, size in enumerate(indices.shape)]
+    common = list(clang.broadcast_shapes(one, other))
+    source, chosen = list(common), list(common)
+    source[dim], chosen[dim] = input.shape[dim], indices.shape[dim]
+    return prims.gather(clang.expand_to(input, source), dim, clang.expand_to(indices, chosen))
+
+
+@torchsymbol("scatter", "Tensor.scatter")
+def scatter(
+    input: TensorProxy,
+    dim: int,
+    index: TensorProxy,
+    src: TensorProxy | Number | None = None,
+    *,
+    value: Number | None = None,
+    reduce: str | None = None,
+) -> TensorProxy:
+    """A copy of `input` with out[index[i][j]][j] = src[i][j] for dim 0, and so on."""
+    source = value if src is None else src
+    if reduce is not None or source is None or input.ndim == 0 or index.ndim != input.ndim:
+        raise NotImplementedError("scatter with reduce, or of tensors of different rank")
+    _check_index("scatter", index)
+    if not is_number(source) and source.dtype != input.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    return prims.scatter(input, clang.canonical_dim(dim, input.ndim), index, clang.convert(source, input.dtype))
+
+
+@torchsymbol("scatter_add", "Tensor.scatter_add")
+def scatter_add(input: TensorProxy, dim: int, index: TensorProxy, src: TensorProxy) -> TensorProxy:
+    """A copy of `input` with out[index[i][j]][j] += src[i][j] for dim 0, and so on."""
+    _check_index("scatter_add", index)
+    if input.ndim == 0 or index.ndim != input.ndim:
+        raise NotImplementedError("scatter_add of tensors of different rank")
+    if src.dtype != input.dtype:
+        raise RuntimeError("scatter_add(): Expected self.dtype to be equal to src.dtype")
+    return prims.scatter_add(input, clang.canonical_dim(dim, input.ndim), index, src)
+
+
+@torchsymbol("index_put", "Tensor.index_put")
+def index_put(
+    input: TensorProxy, indices: Sequence[TensorProxy | None], values: TensorProxy, accumulate: bool = False
+) -> TensorProxy:
+    """A copy of `input` with out[indices] = values, or += if `accumulate`."""
+    if values.dtype != input.dtype:
+        raise RuntimeError("Index put requires the source and destination dtypes match")
+    return prims.index_put(input, tuple(indices), clang.on_device(values, input.device), accumulate)
+
+
+@torchsymbol("index_add", "Tensor.index_add")
+def index_add(
+    input: TensorProxy, dim: int, index: TensorProxy, source: TensorProxy, *, alpha: Number = 1
+) -> TensorProxy:
+    """A copy of `input` with the slices of `alpha * source` along `dim` added to those that `index` names."""
+    if input.ndim == 0 or source.ndim != input.ndim or index.ndim != 1:
+        raise NotImplementedError("index_add of tensors without dimensions")
+    dim = clang.canonical_dim(dim, input.ndim)
+    indices = (None,) * dim + (index,)
+    added = source if alpha == 1 else clang.mul(source, alpha)
+    return prims.index_put(input, indices, clang.convert(added, input.dtype), True)

@@ -1,0 +1,91 @@
+"""Random numbers of the PyTorch language."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from thunder.core import prims
+from thunder.core.devices import to_device
+from thunder.core.proxies import TensorProxy
+from thunder.torch.factories import checked
+from thunder.torch.language import sizes_of, torchsymbol, unsupported
+
+
+def _draw(
+    name: str, shape: Sequence[int], dtype: torch.dtype, device: torch.device, requires_grad: bool = False
+) -> TensorProxy:
+    """Numbers between 0 and 1 for rand, of mean 0 and variance 1 for randn."""
+    if not dtype.is_floating_point:
+        raise NotImplementedError(f"{name} of {dtype}")
+    if name == "rand":
+        out = prims.uniform(tuple(shape), 0.0, 1.0, dtype, device)
+    else:
+        out = prims.normal(tuple(shape), dtype, device)
+    out.requires_grad = requires_grad
+    return out
+
+
+def _distribution(name: str) -> None:
+    def factory(
+        *size: int | Sequence[int],
+        generator: torch.Generator | None = None,
+        out: None = None,
+        dtype: torch.dtype | None = None,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool | None = False,
+        requires_grad: bool = False,
+        names: Any = None,
+    ) -> TensorProxy:
+        checked(name, layout, pin_memory, names)
+        unsupported(name, generator=generator)
+        return _draw(name, sizes_of(size), dtype or torch.get_default_dtype(), to_device(device), requires_grad)
+
+    def like(
+        input: TensorProxy,
+        *,
+        dtype: torch.dtype | None = None,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool | None = False,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+        generator: torch.Generator | None = None,
+    ) -> TensorProxy:
+        checked(f"{name}_like", layout, pin_memory, memory_format=memory_format)
+        unsupported(f"{name}_like", generator=generator)
+        where = input.device if device is None else to_device(device)
+        return _draw(name, input.shape, dtype or input.dtype, where, requires_grad)
+
+    factory.__name__, like.__name__ = name, f"{name}_like"
+    torchsymbol(name)(factory)
+    torchsymbol(f"{name}_like")(like)
+
+
+_distribution("rand")
+_distribution("randn")
+
+
+@torchsymbol("randint")
+def randint(
+    low: int,
+    high: int | Sequence[int],
+    size: Sequence[int] | None = None,
+    *,
+    generator: torch.Generator | None = None,
+    out: None = None,
+    dtype: torch.dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool | None = False,
+    requires_grad: bool = False,
+) -> TensorProxy:
+    """`randint(high, size)` or `randint(low, high, size)`: integers from low (0) up to high, which is left out"""
+    checked("randint", layout, pin_memory)
+    unsupported("randint", generator=generator)
+    if size is None:
+        low, high, size = 0, low, high
+    if low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    return prims.random_integers(sizes_of((size,)), low, high, dtype or torch.int64, to_device(device))

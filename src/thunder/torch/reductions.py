@@ -1,0 +1,271 @@
+"""Reductions, scans and sorting of the PyTorch language."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from thunder import clang
+from thunder.core import dtypes, prims
+from thunder.core.proxies import TensorProxy
+from thunder.torch.language import torchsymbol
+
+Dims = int | Sequence[int] | None
+
+
+@torchsymbol("sum", "Tensor.sum")
+def sum_(
+    input: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> TensorProxy:
+    return clang.sum(input, dim, keepdim, dtype)
+
+
+@torchsymbol("prod", "Tensor.prod")
+def prod(
+    input: TensorProxy, dim: int | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> TensorProxy:
+    return clang.prod(input, dim, keepdim, dtype)
+
+
+@torchsymbol("mean", "Tensor.mean")
+def mean(
+    input: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> TensorProxy:
+    if dtypes.is_exact(dtype or input.dtype):
+        raise RuntimeError(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            f"Got: {dtype or input.dtype}"
+        )
+    return clang.mean(input, dim, keepdim, dtype)
+
+
+def _spread_arguments(
+    name: str, input: TensorProxy, dim: Any, unbiased: bool | None, correction: float | None
+) -> tuple[Dims, float]:
+    """The dimensions and the correction that the arguments of var and its relatives mean."""
+    if isinstance(dim, bool):  # var(x, unbiased)
+        dim, unbiased = None, dim
+    if dtypes.is_exact(input.dtype):
+        raise RuntimeError(f"{name} only support floating point and complex dtypes")
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    return dim, correction
+
+
+@torchsymbol("var", "Tensor.var")
+def var(
+    input: TensorProxy,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> TensorProxy:
+    """sum((input - mean(input))^2) / max(0, count - correction)"""
+    dim, correction = _spread_arguments("var", input, dim, unbiased, correction)
+    return clang.var(input, dim, keepdim, correction)
+
+
+@torchsymbol("std", "Tensor.std")
+def std(
+    input: TensorProxy,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> TensorProxy:
+    dim, correction = _spread_arguments("std", input, dim, unbiased, correction)
+    wide = clang.convert(input, dtypes.compute_dtype(input.dtype))
+    out = clang.sqrt(clang.var(wide, dim, keepdim, correction))
+    return clang.convert(out, dtypes.corresponding_real(input.dtype))
+
+
+@torchsymbol("var_mean")
+def var_mean(
+    input: TensorProxy,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[TensorProxy, TensorProxy]:
+    dim, correction = _spread_arguments("var_mean", input, dim, unbiased, correction)
+    return clang.var_mean(input, dim, keepdim, correction)
+
+
+@torchsymbol("std_mean")
+def std_mean(
+    input: TensorProxy,
+    dim: Dims = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> tuple[TensorProxy, TensorProxy]:
+    dim, correction = _spread_arguments("std_mean", input, dim, unbiased, correction)
+    variance, mean = clang.var_mean(clang.convert(input, dtypes.compute_dtype(input.dtype)), dim, keepdim, correction)
+    std = clang.convert(clang.sqrt(variance), dtypes.corresponding_real(input.dtype))
+    return std, clang.convert(mean, input.dtype)
+
+
+def _refuse_empty(name: str, input: TensorProxy, dim: Dims) -> None:
+    for d in clang.canonical_dims(dim, input.ndim):
+        if input.shape[d] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+
+
+@torchsymbol("amax", "Tensor.amax")
+def amax(input: TensorProxy, dim: Dims = (), keepdim: bool = False) -> TensorProxy:
+    _refuse_empty("amax", input, dim)
+    return clang.amax(input, dim, keepdim)
+
+
+@torchsymbol("amin", "Tensor.amin")
+def amin(input: TensorProxy, dim: Dims = (), keepdim: bool = False) -> TensorProxy:
+    _refuse_empty("amin", input, dim)
+    return clang.amin(input, dim, keepdim)
+
+
+@torchsymbol("max", "Tensor.max")
+def max_(input: TensorProxy, dim: Any = None, keepdim: bool = False, *, other: TensorProxy | None = None) -> Any:
+    """`max(input)`, `max(input, other)`, or (values, indices) of `max(input, dim, keepdim)`."""
+    return _extreme("max", input, dim, keepdim, other)
+
+
+@torchsymbol("min", "Tensor.min")
+def min_(input: TensorProxy, dim: Any = None, keepdim: bool = False, *, other: TensorProxy | None = None) -> Any:
+    """`min(input)`, `min(input, other)`, or (values, indices) of `min(input, dim, keepdim)`."""
+    return _extreme("min", input, dim, keepdim, other)
+
+
+def _extreme(name: str, input: TensorProxy, dim: Any, keepdim: bool, other: TensorProxy | None) -> Any:
+    other = dim if isinstance(dim, TensorProxy) else other
+    if other is not None:
+        return (clang.maximum if name == "max" else clang.minimum)(input, other)
+    _refuse_empty(name, input, dim)
+    if dim is None:
+        return (clang.amax if name == "max" else clang.amin)(input)
+    if not isinstance(dim, int):
+        raise NotImplementedError(f"{name} over dim={dim!r}")
+    indices = (clang.argmax if name == "max" else clang.argmin)(input, dim, keepdim=True)
+    if input.ndim == 0:
+        values = input if input.ndim else prims.clone(input)
+    else:
+        d = clang.canonical_dim(dim, input.ndim)
+        values = prims.gather(input, d, indices)
+        if not keepdim:
+            values, indices = prims.squeeze(values, (d,)), prims.squeeze(indices, (d,))
+    return getattr(torch.return_types, name)((values, indices))
+
+
+@torchsymbol("argmax", "Tensor.argmax")
+def argmax(input: TensorProxy, dim: int | None = None, keepdim: bool = False) -> TensorProxy:
+    _refuse_empty("argmax", input, dim)
+    return clang.argmax(input, dim, keepdim)
+
+
+@torchsymbol("argmin", "Tensor.argmin")
+def argmin(input: TensorProxy, dim: int | None = None, keepdim: bool = False) -> TensorProxy:
+    _refuse_empty("argmin", input, dim)
+    return clang.argmin(input, dim, keepdim)
+
+
+def _any_all(reduce: Any, input: TensorProxy, dim: Dims, keepdim: bool) -> TensorProxy:
+    if isinstance(dim, tuple | list) and not dim:
+        raise NotImplementedError("any or all over no dimensions")
+    out = reduce(input, dim, keepdim)
+    return clang.convert(out, torch.uint8) if input.dtype is torch.uint8 else out
+
+
+@torchsymbol("any", "Tensor.any")
+def any_(input: TensorProxy, dim: Dims = None, keepdim: bool = False) -> TensorProxy:
+    return _any_all(clang.any, input, dim, keepdim)
+
+
+@torchsymbol("all", "Tensor.all")
+def all_(input: TensorProxy, dim: Dims = None, keepdim: bool = False) -> TensorProxy:
+    return _any_all(clang.all, input, dim, keepdim)
+
+
+@torchsymbol("linalg.vector_norm")
+def vector_norm(
+    x: TensorProxy, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> TensorProxy:
+    """(sum |x|^ord)^(1/ord), with the limits for ord of 0 and infinity."""
+    dtype = dtype or x.dtype
+    if dtypes.is_exact(dtype) or dtypes.is_complex(dtype):
+        raise NotImplementedError(f"vector_norm of {dtype}")
+    a = clang.convert(x, dtypes.compute_dtype(dtype))
+    if ord == math.inf:
+        out = clang.amax(clang.abs(a), dim, keepdim)
+    elif ord == -math.inf:
+        out = clang.amin(clang.abs(a), dim, keepdim)
+    elif ord == 0:
+        out = clang.sum(clang.convert(clang.ne(a, 0), a.dtype), dim, keepdim)
+    elif ord == 1:
+        out = clang.sum(clang.abs(a), dim, keepdim)
+    elif ord == 2:
+        out = clang.sqrt(clang.sum(clang.mul(a, a), dim, keepdim))
+    else:
+        out = clang.pow(clang.sum(clang.pow(clang.abs(a), ord), dim, keepdim), 1 / ord)
+    return clang.convert(out, dtype)
+
+
+@torchsymbol("norm", "Tensor.norm", "functional.norm")
+def norm(
+    input: TensorProxy,
+    p: float | str | None = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+) -> TensorProxy:
+    if p is None or p == "fro":
+        p = 2
+    if not isinstance(p, int | float):
+        raise NotImplementedError(f"norm with p={p!r}")
+    return vector_norm.meta(input, p, dim, keepdim, dtype=dtype)
+
+
+@torchsymbol("logsumexp", "Tensor.logsumexp", "special.logsumexp")
+def logsumexp(input: TensorProxy, dim: Dims, keepdim: bool = False) -> TensorProxy:
+    """log(sum(exp(input))), with the greatest element taken out of the sum."""
+    dtype = clang.promoted_dtype(input, kind=clang.Kind.INT_TO_FLOAT)
+    a = clang.convert(input, dtypes.compute_dtype(dtype))
+    if input.numel == 0 or dtypes.is_complex(dtype):
+        raise NotImplementedError("logsumexp of nothing, or of complex numbers")
+    greatest = clang.amax(a, dim, keepdim=True)
+    finite = clang.where(clang.eq(clang.abs(greatest), math.inf), 0.0, greatest)
+    total = clang.log(clang.sum(clang.exp(a - finite), dim, keepdim))
+    if not keepdim:
+        finite = prims.squeeze(finite, clang.canonical_dims(dim, input.ndim))
+    return clang.convert(total + finite, dtype)
+
+
+@torchsymbol("cumsum", "Tensor.cumsum")
+def cumsum(input: TensorProxy, dim: int, *, dtype: torch.dtype | None = None) -> TensorProxy:
+    if dtype is None and dtypes.is_exact(input.dtype):
+        dtype = torch.int64
+    return prims.cumsum(clang.convert(input, dtype or input.dtype), clang.canonical_dim(dim, input.ndim))
+
+
+@torchsymbol("topk", "Tensor.topk")
+def topk(input: TensorProxy, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    dim = clang.canonical_dim(dim, input.ndim)
+    if not 0 <= k <= (input.shape[dim] if input.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    if input.ndim == 0:
+        raise NotImplementedError("topk of a tensor without dimensions")
+    return torch.return_types.topk(prims.topk(input, k, dim, largest, sorted))
+
+
+@torchsymbol("sort", "Tensor.sort")
+def sort(input: TensorProxy, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+    dim = clang.canonical_dim(dim, input.ndim)
+    return torch.return_types.sort(prims.sort(input, dim, descending, stable))
+
+
+@torchsymbol("argsort", "Tensor.argsort")
+def argsort(input: TensorProxy, dim: int = -1, descending: bool = False, stable: bool = False) -> TensorProxy:
+    return prims.sort(input, clang.canonical_dim(dim, input.ndim), descending, stable)[1]
