@@ -1,5 +1,6 @@
 """Traces and fusions as the plain data of events. Runs in the worker."""
 
+from dataclasses import asdict
 from typing import Any
 
 import thunder.examine
@@ -7,6 +8,8 @@ from thunder.core.printing import Printer
 from thunder.core.proxies import Proxy, TensorProxy
 from thunder.core.symbol import BoundSymbol, SourceLine
 from thunder.core.trace import Event, Trace
+from thunder.executors.nvfuserex import repro
+from thunder.frontend.guards import check
 from thunder_cli.events import Fusion, Stage
 
 
@@ -72,15 +75,28 @@ def describe_fusions(trace: Trace) -> list[Fusion]:
         leaves = [leaf for sub in call.subsymbols for leaf in sub.leaves()]
         sources = list(dict.fromkeys(f"{x.source.path}:{x.source.line}" for x in leaves if x.source is not None))
         fusion = Fusion(name, trace.name, [x.symbol.name for x in leaves], sources, None, None, None)
-        describe_run(fusion, wrapper, trace)
+        describe_run(fusion, wrapper)
         found.append(fusion)
     return found
 
 
-def describe_run(fusion: Fusion, wrapper: Any, trace: Trace) -> None:
+def describe_run(fusion: Fusion, wrapper: Any) -> None:
     """Fill in what is known of a fusion only when it has run."""
     if (last := wrapper.last_used) is None:
         fusion.missing = "this fusion has not run, so it has not been compiled."
         return
     fusion.definition = str(last)
-    fusion.repro = thunder.examine.get_nvfuser_repro(trace, fusion.name)
+    fusion.repro = repro.script(last)
+    fusion.facts = {"kernels": [asdict(kernel) for kernel in last.last_kernels], "bytes_moved": last.bytes_moved}
+    try:
+        fusion.kernel = last.last_cuda_code()
+    except RuntimeError as error:
+        fusion.missing = str(error)
+
+
+def describe_guards(prologue: Trace) -> list[dict[str, str]]:
+    return [
+        {"subject": line.bound_symbol.args[0].subject, "text": line.text.strip()}
+        for line in prologue.lines()
+        if line.bound_symbol is not None and line.bound_symbol.symbol is check
+    ]

@@ -4,13 +4,15 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any
 
 import torch
 
+import thunder
 from thunder.frontend.provenance import call_site
 from thunder_cli.errors import CommandError, did_you_mean
 
@@ -41,7 +43,11 @@ class Call:
 
 def is_jitted(x: Any) -> bool:
     """Whether the program made `x` with `thunder.jit`."""
-    return type(x).__module__.partition(".")[0] == "thunder"
+    try:
+        thunder.compile_data(x)
+    except TypeError:
+        return False
+    return True
 
 
 def resolve(value: Any, path: list[str], name: str) -> Any:
@@ -55,6 +61,11 @@ def resolve(value: Any, path: list[str], name: str) -> Any:
     return value
 
 
+def is_method(owner: Any, name: str) -> bool:
+    """Whether `owner` is a class and `name` a method of its objects."""
+    return isinstance(owner, type) and isinstance(inspect.getattr_static(owner, name), FunctionType)
+
+
 class Watch:
     """Finds the program's first call of the entry.
 
@@ -66,32 +77,35 @@ class Watch:
     def __init__(self, name: str, path: list[str], handle: Callable[[Call], Any]):
         self.name, self.path, self.handle = name, path, handle
         self.done = False
-        self.undo: Callable[[], None] = lambda: None
+        self.entry: Any = None
+        self.undo: list[Callable[[], None]] = []
 
     def bound(self, value: Any) -> Any:
         """The program binds `value` to the name: watch the entry in it. Returns what to bind."""
         if self.done:
             return value
-        self.undo()
-        self.undo = lambda: None
-        if not self.path and isinstance(value, FUNCTIONS):
+        self.unwatch()
+        if not self.path and isinstance(value, FUNCTIONS) and not is_jitted(value):
             return self.watched_function(value)
         try:
             owner = resolve(value, self.path[:-1], self.name)
             entry = resolve(owner, self.path[-1:], self.name) if self.path else value
         except CommandError:  # may come later; if not, the end of the program will tell
             return value
+        self.entry = entry
         self.watch_attribute(owner, entry)
         return value
 
     def watch_attribute(self, owner: Any, entry: Any) -> None:
         """Watch an entry that is reached through `owner` or its class."""
-        if isinstance(entry, MethodType) and not isinstance(entry.__self__, type):
+        if is_jitted(entry):
+            self.watch_jitted(entry)
+        elif isinstance(entry, MethodType) and not isinstance(entry.__self__, type):
             self.watch_method(type(entry.__self__), entry.__name__, lambda x: x is entry.__self__)
         elif isinstance(entry, type):
             if issubclass(entry, torch.nn.Module):
                 self.watch_method(entry, "__call__", lambda x: True)
-        elif isinstance(owner, type) and isinstance(inspect.getattr_static(owner, self.path[-1]), FunctionType):
+        elif self.path and is_method(owner, self.path[-1]):
             self.watch_method(owner, self.path[-1], lambda x: True)
         elif self.path and isinstance(entry, FUNCTIONS):
             self.replace(owner, self.path[-1], self.watched_function(entry))
@@ -109,6 +123,42 @@ class Watch:
 
         stand_in.__thunder_entry__ = function
         return stand_in
+
+    def watch_jitted(self, jitted: Callable) -> None:
+        """Watch the calls of what `thunder.jit` gave; it is traced as it is."""
+        compiled = jitted._compiled
+
+        @functools.wraps(type(compiled).__call__)
+        def stand_in(called: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.done or called is not compiled:
+                return original(called, *args, **kwargs)
+            return self.first_call(jitted, args, kwargs)
+
+        original = type(compiled).__call__
+        self.replace(type(compiled), "__call__", stand_in)
+
+    @contextmanager
+    def jit_calls(self) -> Iterator[None]:
+        """Inside, a program that jits the entry jits the entry itself, and calls of that are watched as well."""
+        original = thunder.jit
+
+        @functools.wraps(original)
+        def jit(fn: Any = None, /, **options: Any) -> Any:
+            if fn is None:
+                return functools.partial(jit, **options)
+            jitted = original(getattr(fn, "__thunder_entry__", fn), **options)
+            if not self.done and self.is_entry(fn):
+                self.watch_jitted(jitted)
+            return jitted
+
+        thunder.jit = jit
+        try:
+            yield
+        finally:
+            thunder.jit = original
+
+    def is_entry(self, x: Any) -> bool:
+        return hasattr(x, "__thunder_entry__") or (self.entry is not None and x is self.entry)
 
     def watch_method(self, cls: type, name: str, accepts: Callable[[Any], bool]) -> None:
         """Watch the calls of a method on the objects that `accepts` allows."""
@@ -128,15 +178,19 @@ class Watch:
 
     def replace(self, owner: Any, name: str, stand_in: Any) -> None:
         """Put `stand_in` in the place of an attribute until the watch is done."""
-        own = vars(owner).get(name) if name in vars(owner) else None
+        own = vars(owner).get(name)
         if isinstance(own, staticmethod):
             stand_in = staticmethod(stand_in)
         setattr(owner, name, stand_in)
-        self.undo = (lambda: delattr(owner, name)) if own is None else (lambda: setattr(owner, name, own))
+        self.undo.append((lambda: delattr(owner, name)) if own is None else (lambda: setattr(owner, name, own)))
+
+    def unwatch(self) -> None:
+        while self.undo:
+            self.undo.pop()()
 
     def first_call(self, subject: Any, args: tuple, kwargs: dict[str, Any], method: str | None = None) -> Any:
         self.done = True
-        self.undo()
+        self.unwatch()
         line = call_site(sys._getframe(2)).source
         origin = f"the script's own call, {line.path}:{line.line}" if line else "the script's own call"
         return self.handle(Call(subject, args, kwargs, origin, method))
@@ -150,11 +204,10 @@ def entry_object(namespace: dict[str, Any], name: str, path: list[str]) -> tuple
     method = None
     if isinstance(entry, type):
         entry = instance(entry, full)
-    elif path and isinstance(owner := resolve(namespace[name], path[:-1], name), type):
-        if isinstance(inspect.getattr_static(owner, path[-1]), FunctionType):
-            made = instance(owner, ".".join([name, *path[:-1]]))
-            whole = path[-1] == "forward" and isinstance(made, torch.nn.Module)
-            entry, method = (made, "forward") if whole else (getattr(made, path[-1]), None)
+    elif path and is_method(owner := resolve(namespace[name], path[:-1], name), path[-1]):
+        made = instance(owner, ".".join([name, *path[:-1]]))
+        whole = path[-1] == "forward" and isinstance(made, torch.nn.Module)
+        entry, method = (made, "forward") if whole else (getattr(made, path[-1]), None)
     if not callable(entry):
         raise CommandError(
             f"{full} is of type {type(entry).__name__}, which cannot be called.\nName a function or an nn.Module."

@@ -88,7 +88,7 @@ class Fusion:
         sources: the user's lines it comes from.
         definition, repro: Python text.
         kernel: CUDA text, or None; then `missing` says why and what to do.
-        facts: of the kernel: its name, grid, block, registers, bytes moved.
+        facts: `kernels`, each with its name, grid, block, registers and shared memory, and `bytes_moved`.
     """
 
     name: str
@@ -109,9 +109,9 @@ class Fusion:
 
 @dataclass
 class Guards:
-    """What the trace depends on: the checks of the prologue."""
+    """What the trace depends on: of each check of the prologue its subject and its text."""
 
-    checks: list[str]
+    checks: list[dict[str, str]]
 
 
 @dataclass

@@ -8,9 +8,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import IO, Any
+from typing import IO
 
-from thunder_cli.events import Event, Failure, Finished, Output, decode
+from thunder_cli.events import Event, Failure, Finished, Output, Started, decode
 from thunder_cli.job import Job
 
 GRACE = 3.0  # seconds that the worker gets to say where it was when its time was up
@@ -32,7 +32,7 @@ def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
         _reader(worker.stdout, lambda line: Output(line.decode(errors="replace").rstrip("\r\n")), events),
     ]
     limit = Limit(worker, job.timeout)
-    finished = False
+    started = finished = False
     try:
         while worker.poll() is None or any(reader.is_alive() for reader in readers) or not events.empty():
             try:
@@ -42,6 +42,7 @@ def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
                 if worker.poll() is not None and limit.drained():
                     break
                 continue
+            started = started or isinstance(event, Started)
             if isinstance(event, Finished):
                 finished = True
             else:
@@ -52,7 +53,7 @@ def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
             worker.kill()
         worker.wait()
     if not finished:
-        yield _death(worker.returncode, job, limit)
+        yield _death(worker.returncode, job, limit) if started or limit.asked else _no_start(worker.returncode)
 
 
 def _reader(pipe: IO[bytes], parse: Callable[[bytes], Event], events: "queue.Queue[Event]") -> threading.Thread:
@@ -101,12 +102,18 @@ def _death(code: int, job: Job, limit: Limit) -> Failure:
             f"{program} was still running after {job.timeout:g} seconds, and had to be killed.\n"
             "It hangs outside of Python code, or needs longer: give it time with --timeout SECONDS.",
         )
-    if code < 0:
-        return Failure(
-            "program", f"{program} was killed by {signal_name(-code)}.\n{_SIGNAL_HINTS.get(-code, _NO_HINT)}"
-        )
+    how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended its process with exit code {code} (os._exit?)"
+    hint = "\nIt killed itself, or the system did, as it does when memory runs out." if code == -signal.SIGKILL else ""
     return Failure(
-        "program", f"{program} ended its process with exit code {code}, past Python (os._exit?).\n{_NO_HINT}"
+        "program",
+        f"{program} {how}.{hint}\nWhat was traced until then is recorded. Run the script without thunder to see "
+        "whether it does so alone.",
+    )
+
+
+def _no_start(code: int) -> Failure:
+    return Failure(
+        "ours", f"the process that traces did not start (exit code {code}); what it said is above.\nTry thunder doctor."
     )
 
 
@@ -116,9 +123,3 @@ def signal_name(number: int) -> str:
         return f"{signal.Signals(number).name} ({signal.strsignal(number)})"
     except ValueError:
         return f"signal {number}"
-
-
-_NO_HINT = "What was traced until then is shown above. Run the script without thunder to see whether it does so alone."
-_SIGNAL_HINTS: dict[int, Any] = {
-    signal.SIGKILL: "It killed itself, or the system did, which happens when memory runs out.\n" + _NO_HINT,
-}

@@ -45,20 +45,21 @@ class Tracing:
         """Trace `call` and run it; gives the program what it goes on with.
 
         Without `--grad`, the program goes on with the plain result if gradients are on in it: it may need them. Then
-        thunder gets the copies, else eager does. Either way each object sees one call.
+        thunder gets the copies, else eager does. Either way each object sees one call. What the program jitted itself
+        has no plain result.
         """
         with self.own_failures():
             self.emit(Inputs(input_values(call), call.origin))
-            plain_goes_on = torch.is_grad_enabled() and not self.job.grad
+            jitted = entry.is_jitted(call.subject)
+            plain_goes_on = torch.is_grad_enabled() and not self.job.grad and not jitted
             copied, why_not = copy_call(call)
             traced, plain = (copied, call) if plain_goes_on and copied else (call, copied)
             with same_randomness():
                 result = self.run_traced(traced, plain or call)
+            self.finished = True
             if plain is None:
-                self.finished = True
                 self.emit(Result(repr(result), None, f"not compared with eager: {why_not}"))
                 return result
-        self.finished = True
         eager = plain.run()
         with self.own_failures():
             self.emit(Result(repr(result), *compare(result, eager)))
@@ -105,8 +106,8 @@ class Tracing:
             return trouble.command_failure(CommandError(f"thunder cannot do this yet: {error}", code=3))
         return trouble.our_failure(error, f"tracing {self.job.entry}")
 
-    def report(self) -> None:
-        """Send the stages and fusions that there are now and were not before."""
+    def report(self, final: bool = False) -> None:
+        """Send the stages and fusions that are new; fusions once they have run, or in the `final` report."""
         if self.jitted is None:
             return
         statistics = thunder.compile_stats(self.jitted)
@@ -120,7 +121,7 @@ class Tracing:
                     self.emit(describe_stage(trace, index))
         for traces in filter(None, (computation, backward)):
             for fusion in describe_fusions(traces[-1]):
-                if fusion.path not in self.fusions_sent:
+                if fusion.path not in self.fusions_sent and (final or fusion.definition is not None):
                     self.fusions_sent.add(fusion.path)
                     self.emit(fusion)
         if prologue:

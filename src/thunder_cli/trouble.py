@@ -2,7 +2,6 @@
 
 import os
 import traceback
-from types import TracebackType
 
 import thunder
 import thunder_cli
@@ -48,12 +47,6 @@ def user_line(error: BaseException) -> str:
     return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
 
 
-def raised_by_thunder(trace: TracebackType | None) -> bool:
-    """Whether the innermost frame is one of thunder's."""
-    frames = traceback.extract_tb(trace)
-    return bool(frames) and is_ours(frames[-1].filename)
-
-
 def program_failure(error: Exception) -> Failure:
     """The user's program raised."""
     return Failure("program", user_traceback(error))
@@ -66,7 +59,6 @@ def command_failure(error: CommandError) -> Failure:
 def our_failure(error: BaseException, doing: str) -> Failure:
     """Thunder itself failed while `doing`."""
     message = (
-        f"thunder failed while {doing}: {type(error).__name__}: {error}\n"
-        "The program runs without thunder, so this is a bug in thunder; -v prints where."
+        f"thunder failed while {doing}: {type(error).__name__}: {error}\nThis is a bug in thunder; -v prints where."
     )
     return Failure("ours", message, "".join(traceback.format_exception(error)))

@@ -47,7 +47,10 @@ def main() -> None:
     channel = Channel(int(sys.argv[1]))
     job = Job.decode(sys.argv[2])
     signal.signal(TIMEOUT_SIGNAL, _raise_timed_out)
-    work(job, channel.emit)
+    try:
+        work(job, channel.emit)
+    except Exception as error:
+        channel.emit(trouble.our_failure(error, "starting"))
     channel.emit(Finished())
 
 
@@ -74,7 +77,7 @@ def work(job: Job, emit: Callable[[Event], None]) -> None:
     except BaseException as error:
         failure = program_end(error, job, tracing)
     try:
-        tracing.report()
+        tracing.report(final=True)
     except Exception as error:
         failure = failure or trouble.our_failure(error, "recording what was traced")
     if failure is not None:
@@ -85,14 +88,17 @@ def started(job: Job) -> Started:
     """What this process is and runs on."""
     import torch
 
-    from thunder.executors import nvfuserex
+    from thunder.executors.nvfuserex.backends import backend
+    from thunder.executors.nvfuserex.version import version
 
+    chosen = backend()
+    versions = {"thunder": thunder.__version__, "torch": torch.__version__, "nvFuser": version()}
+    versions["Python"] = platform.python_version()
     target = str(Target(job.script, job.module, job.entry))
-    versions = {"thunder": thunder.__version__, "torch": torch.__version__, "Python": platform.python_version()}
-    return Started(target, job.device, job.virtual, str(nvfuserex.backend()), versions)
+    return Started(target, job.device, job.virtual, f"{chosen.name}: {chosen.reason}", versions)
 
 
-def run_program(job: Job, tracing: Callable[[Call], Any], emit: Callable[[Event], None]) -> None:
+def run_program(job: Job, tracing: "Callable[[Call], Any]", emit: Callable[[Event], None]) -> None:
     """Load the user's program, and trace its entry on the inputs that the job, the program or its own call gives."""
     from thunder_cli.entry import Call, Watch, entry_object
     from thunder_cli.tracing import check_arity, check_required
@@ -105,7 +111,8 @@ def run_program(job: Job, tracing: Callable[[Call], Any], emit: Callable[[Event]
         args, kwargs, origin = supplied_inputs(job, namespace)
     else:
         watch = Watch(name, path, tracing)
-        namespace = program.run(name, watch.bound)
+        with watch.jit_calls():
+            namespace = program.run(name, watch.bound)
         if watch.done:
             return
         args, kwargs, origin = (), {}, "nothing: it takes none"

@@ -1,11 +1,11 @@
 """`thunder doctor`: what is installed, what is missing, and the command that mends it."""
 
+import importlib.util
 import json as json_module
 import os
 import shutil
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import typer
@@ -17,6 +17,7 @@ from thunder_cli.render.printer import Printer
 from thunder_cli.render.table import print_table
 
 LIMIT = 120  # seconds that importing torch and nvFuser may take
+REINSTALL = "pip install --force-reinstall torch"
 
 
 def doctor(json: JSON = False, no_color: NO_COLOR = False) -> None:
@@ -58,9 +59,7 @@ def examine() -> list[dict[str, Any]]:
 
 def examine_torch(gpu: bool) -> list[dict[str, Any]]:
     """What torch and nvFuser say, asked in a process of their own that may crash or hang."""
-    try:
-        version("torch")
-    except PackageNotFoundError:
+    if importlib.util.find_spec("torch") is None:
         return [finding("torch", False, "not installed", "pip install torch")]
     try:
         environment = dict(os.environ) if gpu else worker_environment(DEFAULT_CHIP, True)
@@ -68,7 +67,7 @@ def examine_torch(gpu: bool) -> list[dict[str, Any]]:
         return [finding("virtual device", False, str(error).partition("\n")[0], str(error))]
     command = [sys.executable, "-P", "-m", "thunder_cli.diagnosis", *([] if gpu else ["virtual"])]
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False)
     except subprocess.TimeoutExpired:
         return [
             finding(

@@ -14,9 +14,7 @@ from thunder_cli.render.printer import Printer
 
 def repro(
     fusion: Annotated[str, typer.Option(help="Its name: nvFusion0, backward/nvFusion0.")],
-    name: Annotated[
-        str | None, typer.Option("--session", help="The session's name or directory; the last one.")
-    ] = None,
+    name: Annotated[str | None, typer.Option("--session", help="Its name or directory; the last one.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write it to this file.")] = None,
     no_color: NO_COLOR = False,
 ) -> None:

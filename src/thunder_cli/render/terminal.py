@@ -9,6 +9,7 @@ from thunder_cli.render.printer import Printer
 
 WIDTH = 96
 LABEL = 10
+LISTED = 6  # operations and lines of a fusion that a title lists
 
 
 class TerminalView:
@@ -57,23 +58,22 @@ class TerminalView:
 
     def fusion(self, event: Fusion) -> None:
         self.fusions.append(event.path)
-        title = f"{event.path} ({', '.join(event.operations)})  {', '.join(event.sources)}"
-        for only, text, what, language in (
-            ("fusions", event.definition, "definition", "python"),
-            ("kernels", event.kernel, "kernel", "cuda"),
-            ("repro", event.repro, "repro", "python"),
-        ):
-            if self.part.only not in (None, only):
-                continue
-            comment = "//" if language == "cuda" else "#"
-            if text is None:
-                if only != "repro" and (only == "kernels" or event.definition is None):
-                    self.heading(f"{title}  {what}", "", comment)
-                    self.printer.line(f"{comment} {event.missing}", "yellow")
-                continue
-            facts = kernel_facts(event) if language == "cuda" else ""
-            self.heading(f"{title}  {what}", facts, comment)
-            self.printer.code(text, language)
+        if self.part.only in (None, "fusions"):
+            self.fusion_text(event, "definition", event.definition, "python")
+        if self.part.only in (None, "kernels"):
+            self.fusion_text(event, "kernel", event.kernel, "cuda", kernel_facts(event))
+        if self.part.only in (None, "repro"):
+            self.fusion_text(event, "repro", event.repro, "python")
+
+    def fusion_text(self, event: Fusion, what: str, text: str | None, language: str, facts: str = "") -> None:
+        comment = "//" if language == "cuda" else "#"
+        self.heading(f"{fusion_title(event)}  {what}", "", comment)
+        if text is None:
+            self.printer.line(f"{comment} {event.missing}", "yellow")
+            return
+        if facts:
+            self.printer.line(f"{comment} {facts}", "bold")
+        self.printer.code(text, language)
 
     def result(self, event: Result) -> None:
         self.printer.line()
@@ -123,8 +123,35 @@ def summary(stage: Stage) -> str:
     return ", ".join([f"{count} operation{'s' * (count != 1)}", *(f"{n} {kind}" for kind, n in done.items())])
 
 
+def fusion_title(fusion: Fusion) -> str:
+    """`nvFusion0 (add, mul)  quickstart.py:4, 7`"""
+    operations = ", ".join(fusion.operations)
+    if len(fusion.operations) > LISTED:
+        operations = f"{', '.join(fusion.operations[:LISTED])}, ... {len(fusion.operations)} operations"
+    lines: dict[str, list[str]] = {}
+    for source in fusion.sources:
+        path, _, line = source.rpartition(":")
+        lines.setdefault(path, []).append(line)
+    places = [f"{path}:{', '.join(found[:LISTED])}{', ...' * (len(found) > LISTED)}" for path, found in lines.items()]
+    return f"{fusion.path} ({operations})  {'  '.join(places)}"
+
+
 def kernel_facts(fusion: Fusion) -> str:
-    return ", ".join(f"{name} {value}" for name, value in fusion.facts.items())
+    """`nvfuser_pointwise_f0_c1_r0_g0, grid 1, block 128, 12 registers, 80 bytes moved`"""
+    parts = []
+    for kernel in fusion.facts.get("kernels", []):
+        parts.append(kernel["name"])
+        parts += [f"{what} {sizes(kernel[what])}" for what in ("grid", "block") if kernel[what]]
+        parts += [f"{kernel['registers']} registers"] if kernel["registers"] else []
+        parts += [f"{kernel['shared_memory']} bytes of shared memory"] if kernel["shared_memory"] else []
+    return ", ".join([*parts, f"{fusion.facts['bytes_moved']} bytes moved"]) if fusion.facts else ""
+
+
+def sizes(dimensions: list[int]) -> str:
+    """`128`, or `16x8` where there is more than one dimension."""
+    while len(dimensions) > 1 and dimensions[-1] == 1:
+        dimensions = dimensions[:-1]
+    return "x".join(map(str, dimensions))
 
 
 def print_error(message: str) -> None:
