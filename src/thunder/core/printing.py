@@ -198,7 +198,7 @@ def _statements(bound_symbols: list[BoundSymbol], printer: Printer, depth: int) 
 
 
 def _source_text(source: SourceLine) -> str:
-    return f"{source.path}:{source.line}: {source.text}"
+    return f"{source.path}:{source.line}: {source.text}".rstrip()
 
 
 _serial = count()

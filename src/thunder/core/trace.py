@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Names that printed traces use for themselves; a value is never called one of them.
 RESERVED_NAMES = frozenset(
     {"thunder", "torch", "ltorch", "prims", "no_autocast", "computation", "prologue", "epilogue", "backward"}
-    | {"args", "kwargs", "slice", "type", "len", "bool", "int", "float", "complex", "str", "bytes"}
+    | {"args", "kwargs", "slice", "id", "type", "len", "bool", "int", "float", "complex", "str", "bytes"}
     | {"tuple", "list", "dict", "set", "range"}
     | set(keyword.kwlist)
 )

@@ -1,5 +1,6 @@
 """The executors that come with thunder. Importing this registers them; the last one registered is asked first."""
 
-from thunder.executors import torchex
+from thunder.executors import torchex  # isort: skip
+from thunder.executors import nvfuserex
 
-__all__ = ["torchex"]
+__all__ = ["nvfuserex", "torchex"]

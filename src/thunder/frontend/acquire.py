@@ -75,10 +75,10 @@ class _Arguments:
         self.prologue.require_call(args, kwargs)
         names = parameter_names(self.program, len(args))
         positional = (self.prologue.args.item(i).named(name) for i, name in enumerate(names))
-        return (
-            tuple(self.argument(x, access) for x, access in zip(args, positional)),
-            {k: self.argument(x, self.prologue.kwargs.item(k).named(k)) for k, x in kwargs.items()},
-        )
+        traced_args = tuple(self.argument(x, access) for x, access in zip(args, positional))
+        traced_kwargs = {k: self.argument(x, self.prologue.kwargs.item(k).named(k)) for k, x in kwargs.items()}
+        self.prologue.require_distinct_objects([access for access, _ in self.accesses.values()])
+        return traced_args, traced_kwargs
 
     def argument(self, x: Any, access: Access) -> Any:
         """`x` with facades in the place of tensors; guards say what else was seen of it."""
@@ -188,20 +188,19 @@ class _Ending:
         return handle if handle.base.input in self.written else handle.current()
 
     def write_computation(self) -> None:
-        results = [self.returned(x) if isinstance(x, Handle) else x for x in self.leaves]
-        self.results = results
+        self.results = [self.returned(x) if isinstance(x, Handle) else x for x in self.leaves]
         values = [i.handle.current() for i in self.written]
-        plain = tree_unflatten(results, self.spec)
-        self.plain = is_plain(plain)
-        if self.plain and not values:
+        plain = tree_unflatten(self.results, self.spec)
+        self.needs_epilogue = bool(values) or not is_plain(plain)
+        if self.needs_epilogue:
+            self.flat = tuple(dict.fromkeys(x for x in self.results if isinstance(x, TensorProxy)))
+            self.values = tuple(v for v in dict.fromkeys(values) if v not in self.flat)
+            self.acquired.computation.output = (self.flat, self.values)
+        else:
             self.acquired.computation.output = (plain, ())
-            return
-        self.flat = list(dict.fromkeys(x for x in results if isinstance(x, TensorProxy)))
-        self.values = [v for v in dict.fromkeys(values) if v not in self.flat]
-        self.acquired.computation.output = (tuple(self.flat), tuple(self.values))
 
     def write_epilogue(self) -> None:
-        if self.plain and not self.written:
+        if not self.needs_epilogue:
             return
         given = [*self.flat, *self.values]
         needed = [k for k, i in enumerate(self.inputs) if self.needs(i) and i.proxy not in given]
@@ -211,7 +210,8 @@ class _Ending:
             for i in self.written:
                 prims.copy_(i.handle.current(), i.proxy)
             results = [_on_input(x) if isinstance(x, Handle) else x for x in self.results]
-        epilogue.output = tree_unflatten(results, self.spec) if self.plain else Structured(self.spec, results)
+        plain = tree_unflatten(results, self.spec)
+        epilogue.output = plain if is_plain(plain) else Structured(self.spec, results)
         self.acquired.epilogue, self.acquired.epilogue_inputs = epilogue, tuple(needed)
 
     def needs(self, i: Input) -> bool:

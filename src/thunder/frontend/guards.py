@@ -2,7 +2,7 @@
 
 import enum
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -148,8 +148,7 @@ class Prologue:
             device = f"{value.name}.is_cuda and {value.name}.get_device() == {x.device.index}"
         else:
             device = f"str({value.name}.device) == {str(x.device)!r}"
-        shape = "(" + "".join(f"{n}, " for n in x.shape).rstrip(" ") + ")"
-        strides = "(" + "".join(f"{n}, " for n in x.stride()).rstrip(" ") + ")"
+        shape, strides = tuple(x.shape), x.stride()
         self.require(
             access.name, "type(", value, ") is ", type(x), f" and {value.name}.dtype is ", x.dtype,
             f" and {value.name}.shape == {shape} and {value.name}.stride() == {strides}",
@@ -160,6 +159,15 @@ class Prologue:
     def require_same_object(self, first: Access, second: Access) -> None:
         """The two arguments are one tensor."""
         self.require(f"{second.name} being {first.name}", self.fetch(second), " is ", self.fetch(first))
+
+    def require_distinct_objects(self, accesses: Sequence[Access]) -> None:
+        """No two of the arguments are one tensor."""
+        if len(accesses) == 2:
+            first, second = map(self.fetch, accesses)
+            self.require("tensors that are not one", first, " is not ", second)
+        elif len(accesses) > 2:
+            ids = ", ".join(f"id({self.fetch(a).name})" for a in accesses)
+            self.require("tensors that are not one", f"len({{{ids}}}) == {len(accesses)}")
 
     def finish(self, outputs: Iterable[Proxy]) -> Trace:
         """The prologue, which returns `outputs`."""

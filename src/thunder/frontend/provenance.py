@@ -9,6 +9,7 @@ import linecache
 import os
 import sys
 import sysconfig
+from bisect import bisect_right
 from functools import cache, lru_cache
 from types import CodeType, FrameType
 
@@ -55,9 +56,10 @@ def source_line(filename: str, line: int) -> SourceLine:
 
 
 @lru_cache(maxsize=8192)
-def _instructions(code: CodeType) -> tuple[list[dis.Instruction], dict[int, int]]:
+def _instructions(code: CodeType) -> tuple[list[dis.Instruction], list[int]]:
+    """The instructions and their offsets."""
     instructions = list(dis.get_instructions(code))
-    return instructions, {instruction.offset: i for i, instruction in enumerate(instructions)}
+    return instructions, [instruction.offset for instruction in instructions]
 
 
 @lru_cache(maxsize=65536)
@@ -66,8 +68,8 @@ def result_goes_to(code: CodeType, offset: int) -> tuple[str, ...] | None:
 
     Several for an unpacked result, none if it is stored in none, and None if it is returned.
     """
-    instructions, index_of = _instructions(code)
-    i = index_of.get(offset, len(instructions)) + 1
+    instructions, offsets = _instructions(code)
+    i = bisect_right(offsets, offset)  # a call that is under way is at its inline cache, behind the instruction
     while i < len(instructions) and instructions[i].opname in ("CACHE", "COPY", "NOP", "EXTENDED_ARG"):
         i += 1
     if i >= len(instructions):

@@ -24,7 +24,7 @@ from thunder.core.views import view_steps
 from thunder.frontend.aliasing import Handle
 from thunder.frontend.opaque import DataDependentOutput, record_opaque
 from thunder.frontend.provenance import CallSite, call_site
-from thunder.torch.language import in_place, inplace_argument, reflected, torch_functions
+from thunder.torch.language import in_place, in_place_view, inplace_argument, reflected, torch_functions, updates
 
 
 class Traced(torch.Tensor):
@@ -183,15 +183,14 @@ class Tracer(TorchFunctionMode):
                 return func(*args, **kwargs)
 
     def _record(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if (handler := _handlers.get(func)) is not None:
+            return handler(self, func, args, kwargs)
         if kwargs.get("out") is not None:
             return self.with_out(func, args, dict(kwargs))
         if (symbol := torch_functions.get(func)) is not None:
             if func in inplace_argument and kwargs.get("inplace"):
                 return self.write(args[0], symbol, func, args, {k: v for k, v in kwargs.items() if k != "inplace"})
             return self.call(symbol, func, args, kwargs)
-        if func in METADATA_METHODS:
-            self.examine(args[0])
-            return func(*args, **kwargs)
         if (symbol := in_place.get(func)) is not None:
             return self.write(args[0], symbol, func, args, kwargs)
         if (symbol := reflected.get(func)) is not None:
@@ -199,30 +198,49 @@ class Tracer(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in ("__get__", "__set__", "__delete__"):
             return self.property(func, name, args)
-        return self.unusual(func, name, args, kwargs)
-
-    def unusual(self, func: Callable, name: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Calls that are neither operations with a rule nor questions about metadata."""
-        if func in VALUE_METHODS:
-            raise self.data_dependent(f"{_called(func)} needs the value of a tensor, which is not known while tracing.")
-        if func in FOREIGN_METHODS:
-            raise UnsupportedError(
-                f"{_called(func)} leaves torch: what it gives has no place in a trace.",
-                "Call it outside of the jitted function.",
-                self.site().source,
-            )
-        if func is torch.Tensor.__setitem__:
-            x = args[0]
-            self.write(x, ltorch.setitem, func, args, kwargs)
-            return None
-        if func in (torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor.__str__):
-            return _describe(self.handle_of(args[0]).current())
-        if func is torch.Tensor.requires_grad_:
-            return self.requires_grad_(*args, **kwargs)
         leaves, _ = tree_flatten((args, kwargs))
         if name in FACTORY_NAMES or any(isinstance(x, torch.Tensor) for x in leaves):
             return self.opaque(func, args, kwargs)
         return func(*args, **kwargs)
+
+    # ---- calls that are no operations ----
+
+    def metadata(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        self.examine(args[0])
+        return func(*args, **kwargs)
+
+    def value(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        raise self.data_dependent(f"{_called(func)} needs the value of a tensor, which is not known while tracing.")
+
+    def foreign(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        raise UnsupportedError(
+            f"{_called(func)} leaves torch: what it gives has no place in a trace.",
+            "Call it outside of the jitted function.",
+            self.site().source,
+        )
+
+    def change_of_shape(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        raise UnsupportedError(
+            f"{_called(func)} changes the shape of a tensor in place, which is not built yet.",
+            f"Use {_called(func).replace('_(', '(')}, which gives a new view.",
+            self.site().source,
+        )
+
+    def setitem(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> None:
+        self.write(args[0], ltorch.setitem, func, args, kwargs)
+
+    def text(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> str:
+        return _describe(self.handle_of(args[0]).current())
+
+    def requires_grad_(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
+        x, requires_grad = args[0], (*args[1:], *kwargs.values(), True)[0]
+        if self.handle_of(x).current().requires_grad != requires_grad:
+            raise UnsupportedError(
+                f"requires_grad_({requires_grad}) inside the jitted function is not built yet.",
+                "Set it before the call.",
+                self.site().source,
+            )
+        return x
 
     def record_aten(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """An ATen operation on facades that torch's Python API did not show."""
@@ -257,6 +275,10 @@ class Tracer(TorchFunctionMode):
             raise
         self.stamp(before, handles)
         bound_symbol = statements[-1] if len(statements) > before else None
+        if symbol in updates and (targets := updates[symbol](*proxy_args, **proxy_kwargs)):
+            out, *values = out
+            for target, value in zip(targets, values):
+                self.assign(handles[target], value)
         return self.wrap(out, bound_symbol, handles)
 
     def opaque(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -344,16 +366,6 @@ class Tracer(TorchFunctionMode):
         for target, value in zip(given, results):
             self.assign(target, self.converted(self.handle_of(value).current(), self.handle_of(target).current(), func))
         return out
-
-    def requires_grad_(self, x: torch.Tensor, requires_grad: bool = True) -> torch.Tensor:
-        proxy = self.handle_of(x).current()
-        if proxy.requires_grad != requires_grad:
-            raise UnsupportedError(
-                f"requires_grad_({requires_grad}) inside the jitted function is not built yet.",
-                "Set it before the call.",
-                self.site().source,
-            )
-        return x
 
     # ---- properties ----
 
@@ -458,6 +470,20 @@ class Tracer(TorchFunctionMode):
     def annotated(self, e: Exception) -> Exception:
         self.annotate(e)
         return e
+
+
+_Handler = Callable[[Tracer, Callable, tuple, dict[str, Any]], Any]
+
+# What calls that are no operations mean while tracing.
+_handlers: dict[Callable, _Handler] = {
+    **dict.fromkeys(METADATA_METHODS, Tracer.metadata),
+    **dict.fromkeys(VALUE_METHODS, Tracer.value),
+    **dict.fromkeys(FOREIGN_METHODS, Tracer.foreign),
+    **dict.fromkeys(in_place_view, Tracer.change_of_shape),
+    **dict.fromkeys((torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor.__str__), Tracer.text),
+    torch.Tensor.__setitem__: Tracer.setitem,
+    torch.Tensor.requires_grad_: Tracer.requires_grad_,
+}
 
 
 def _replay(bound_symbol: BoundSymbol, of: TensorProxy, position: int | None) -> Callable[[TensorProxy], TensorProxy]:
