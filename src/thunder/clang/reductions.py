@@ -75,6 +75,7 @@ def argmin(a: TensorProxy, dim: int | None = None, keepdim: bool = False) -> Ten
 
 def _arg(prim: Symbol, a: TensorProxy, dim: int | None, keepdim: bool) -> TensorProxy:
     """`prim` over one dimension, or over all as if they were one."""
+    a = convert(a, torch.uint8) if a.dtype is torch.bool else a  # torch's kernels do not take bool
     if dim is None:
         return _keep(prim(a, None), range(a.ndim), keepdim)
     dim = canonical_dim(dim, a.ndim)

@@ -15,9 +15,11 @@ from thunder.core import dtypes
 from thunder.core.printing import statement_rules
 from thunder.core.proxies import (
     TensorProxy,
+    channels_last_order,
     contiguous_strides,
     elementwise_strides,
     is_dense,
+    strides_in_order,
 )
 from thunder.core.symbol import BoundSymbol, Symbol, Tag
 from thunder.core.trace import tensor
@@ -287,7 +289,9 @@ def cat(tensors: Sequence[TensorProxy], dim: int) -> TensorProxy:
         require(same, f"prims.cat: shapes {first.shape} and {x.shape} differ outside dimension {dim}")
     shape = list(first.shape)
     shape[dim] = sum(x.shape[dim] for x in tensors)
-    return tensor(first, shape=shape)
+    layouts = {channels_last_order(x) for x in tensors}  # torch keeps a layout that all have
+    order = layouts.pop() if len(layouts) == 1 else None
+    return tensor(first, shape=shape, strides=order and strides_in_order(shape, order))
 
 
 @prim(Tag.SHAPE_ONLY)

@@ -100,6 +100,14 @@ def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return is_contiguous([shape[d] for d in reversed(order)], [strides[d] for d in reversed(order)])
 
 
+def channels_last_order(a: TensorProxy) -> tuple[int, ...] | None:
+    """The order of dimensions of torch's channels_last formats if `a` is laid out so, and not row-major too."""
+    if a.ndim not in (4, 5) or a.is_contiguous:
+        return None
+    order = (0, *range(2, a.ndim), 1)
+    return order if is_contiguous([a.shape[d] for d in order], [a.strides[d] for d in order]) else None
+
+
 def dimension_order(inputs: Sequence[TensorProxy], ndim: int) -> list[int]:
     """Dimensions from the slowest to the fastest varying, as an elementwise kernel of torch would lay out its output.
 

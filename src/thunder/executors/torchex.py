@@ -204,7 +204,7 @@ def full(shape: Sequence[int], value: Any, dtype: torch.dtype, device: torch.dev
 @implements(prims.iota)
 def iota(length: int, start: Any, step: Any, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     """As torch.arange, whose own count of the elements is not trusted with floating point steps."""
-    end = start + step * length if isinstance(step, int) else start + step * (length - 0.5)
+    end = start + step * length if isinstance(step, int) else start + step * max(length - 0.5, 0)
     return torch.arange(start, end, step, dtype=dtype, device=device)
 
 

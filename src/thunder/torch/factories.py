@@ -34,7 +34,8 @@ def _shaped_factory(name: str, value: float) -> None:
     """zeros, ones and empty; the contents of empty are whatever is there, so zeros will do."""
 
     def factory(
-        *size: int | Sequence[int],
+        *sizes: int | Sequence[int],
+        size: Sequence[int] | None = None,
         out: None = None,
         dtype: torch.dtype | None = None,
         layout: Any = None,
@@ -45,7 +46,7 @@ def _shaped_factory(name: str, value: float) -> None:
         memory_format: Any = None,
     ) -> TensorProxy:
         checked(name, layout, pin_memory, names, memory_format)
-        return _full(sizes_of(size), value, dtype, device, requires_grad)
+        return _full(sizes_of(sizes, size), value, dtype, device, requires_grad)
 
     def like(
         input: TensorProxy,
@@ -62,7 +63,8 @@ def _shaped_factory(name: str, value: float) -> None:
 
     def new(
         self: TensorProxy,
-        *size: int | Sequence[int],
+        *sizes: int | Sequence[int],
+        size: Sequence[int] | None = None,
         dtype: torch.dtype | None = None,
         device: Any = None,
         requires_grad: bool = False,
@@ -70,7 +72,7 @@ def _shaped_factory(name: str, value: float) -> None:
         pin_memory: bool | None = False,
     ) -> TensorProxy:
         checked(f"new_{name}", layout, pin_memory)
-        return _full(sizes_of(size), value, dtype or self.dtype, device or self.device, requires_grad)
+        return _full(sizes_of(sizes, size), value, dtype or self.dtype, device or self.device, requires_grad)
 
     factory.__name__, like.__name__, new.__name__ = name, f"{name}_like", f"new_{name}"
     torchsymbol(name)(factory)
@@ -105,7 +107,7 @@ def full(
     dtype = dtype or dtypes.to_dtype(fill_value)
     if is_number(fill_value):
         return _full(sizes_of((size,)), fill_value, dtype, device, requires_grad)
-    return clang.expand_to(clang.convert(fill_value, dtype), sizes_of((size,)))
+    return prims.clone(clang.expand_to(clang.convert(fill_value, dtype), sizes_of((size,))))
 
 
 @torchsymbol("full_like")
@@ -187,6 +189,8 @@ def arange(
     if dtype is None:
         integers = all(isinstance(x, int) for x in (start, end, step))
         dtype = torch.int64 if integers else torch.get_default_dtype()
+    if dtype is torch.int64:  # torch truncates the numbers before it counts
+        start, end, step = int(start), int(end), int(step)
     length = math.ceil((end - start) / step)
     out = prims.iota(length, clang.convert(start, dtype), clang.convert(step, dtype), dtype, to_device(device))
     out.requires_grad = requires_grad

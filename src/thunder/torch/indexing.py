@@ -97,8 +97,10 @@ def _fitting(a: TensorProxy, shape: Sequence[int]) -> TensorProxy:
 
 
 def _check_index(name: str, index: TensorProxy, allowed: tuple[torch.dtype, ...] = (torch.int64,)) -> None:
+    if not dtypes.is_exact(index.dtype):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if index.dtype not in allowed:
-        raise RuntimeError(f"{name}(): Expected dtype int64 for index, but got {dtypes.short_name(index.dtype)}")
+        raise NotImplementedError(f"{name} with an index of {index.dtype}")
 
 
 @torchsymbol("index_select", "Tensor.index_select")
@@ -134,8 +136,7 @@ def take_along_dim(input: TensorProxy, indices: TensorProxy, dim: int | None = N
     """`gather` with the other dimensions broadcast."""
     _check_index("take_along_dim", indices)
     if dim is None:
-        flat = prims.reshape(input, (input.numel,))
-        return prims.gather(flat, 0, prims.reshape(indices, (indices.numel,)))
+        input, indices, dim = (*(prims.reshape(x, (x.numel,)) for x in (input, indices)), 0)
     if input.ndim != indices.ndim:
         raise RuntimeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
@@ -147,7 +148,8 @@ def take_along_dim(input: TensorProxy, indices: TensorProxy, dim: int | None = N
     common = list(clang.broadcast_shapes(one, other))
     source, chosen = list(common), list(common)
     source[dim], chosen[dim] = input.shape[dim], indices.shape[dim]
-    return prims.gather(clang.expand_to(input, source), dim, clang.expand_to(indices, chosen))
+    wrapped = clang.where(indices < 0, indices + input.shape[dim], indices)
+    return prims.gather(clang.expand_to(input, source), dim, clang.expand_to(wrapped, chosen))
 
 
 @torchsymbol("scatter", "Tensor.scatter")

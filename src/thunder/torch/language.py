@@ -96,8 +96,10 @@ def is_number(x: Any) -> bool:
     return isinstance(x, bool | int | float | complex)
 
 
-def sizes_of(sizes: tuple) -> tuple[int, ...]:
-    """The sizes that `f(2, 3)` or `f((2, 3))` was given."""
+def sizes_of(sizes: tuple, named: Sequence[int] | int | None = None) -> tuple[int, ...]:
+    """The sizes that `f(2, 3)` or `f((2, 3))` was given, or `f(size=(2, 3))` where `named` is that argument."""
+    if named is not None:
+        sizes = (named,)
     if len(sizes) == 1 and isinstance(sizes[0], tuple | list):
         sizes = sizes[0]
     return tuple(map(operator.index, sizes))

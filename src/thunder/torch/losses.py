@@ -5,7 +5,7 @@ import torch
 from thunder import clang
 from thunder.core import dtypes, prims
 from thunder.core.proxies import TensorProxy
-from thunder.torch.activations import log_softmax
+from thunder.torch.activations import log_softmax, logsigmoid
 from thunder.torch.language import torchsymbol, unsupported
 
 
@@ -117,16 +117,11 @@ def binary_cross_entropy_with_logits(
     reduction = _reduction(size_average, reduce, reduction)
     if input.shape != target.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
-    a, b = _pair(input, target)
-    log_sigmoid = clang.minimum(a, 0.0) - clang.log1p(clang.exp(-clang.abs(a)))
-    if pos_weight is None:
-        loss = (1.0 - b) * a - log_sigmoid
-    else:
-        scale = (clang.convert(pos_weight, a.dtype) - 1.0) * b + 1.0
-        loss = (1.0 - b) * a - scale * log_sigmoid
-    if weight is not None:
-        loss = loss * clang.convert(weight, a.dtype)
-    return clang.convert(_reduced(loss, reduction), clang.result_type(input, target))
+    log_probability = logsigmoid(input)  # torch rounds here and after each step that follows
+    if pos_weight is not None:
+        log_probability = ((pos_weight - 1) * target + 1) * log_probability
+    loss = (1 - target) * input - log_probability
+    return _reduced(loss if weight is None else loss * weight, reduction)
 
 
 @torchsymbol("nn.functional.binary_cross_entropy")

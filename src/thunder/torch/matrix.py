@@ -92,6 +92,8 @@ def _add_product(input: TensorProxy, product: TensorProxy, beta: Number, alpha: 
     """`beta * input + alpha * product`; a beta of 0 ignores `input`, NaN and all."""
     if input.dtype != product.dtype:
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {input.dtype} and {product.dtype}")
+    if dtypes.is_exact(input.dtype) and not (isinstance(beta, int) and isinstance(alpha, int)):
+        raise NotImplementedError("a product of integers scaled by a float")
     dtype = dtypes.compute_dtype(product.dtype)
     out = clang.convert(product, dtype)
     out = out if alpha == 1 else clang.mul(out, alpha)

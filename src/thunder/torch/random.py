@@ -28,7 +28,8 @@ def _draw(
 
 def _distribution(name: str) -> None:
     def factory(
-        *size: int | Sequence[int],
+        *sizes: int | Sequence[int],
+        size: Sequence[int] | None = None,
         generator: torch.Generator | None = None,
         out: None = None,
         dtype: torch.dtype | None = None,
@@ -40,7 +41,7 @@ def _distribution(name: str) -> None:
     ) -> TensorProxy:
         checked(name, layout, pin_memory, names)
         unsupported(name, generator=generator)
-        return _draw(name, sizes_of(size), dtype or torch.get_default_dtype(), to_device(device), requires_grad)
+        return _draw(name, sizes_of(sizes, size), dtype or torch.get_default_dtype(), to_device(device), requires_grad)
 
     def like(
         input: TensorProxy,

@@ -15,11 +15,16 @@ from thunder.torch.language import sizes_of, torchsymbol
 
 
 @torchsymbol("Tensor.view")
-def view(self: TensorProxy, *shape: int | Sequence[int] | torch.dtype) -> TensorProxy:
+def view(
+    self: TensorProxy,
+    *shape: int | Sequence[int] | torch.dtype,
+    size: Sequence[int] | None = None,
+    dtype: torch.dtype | None = None,
+) -> TensorProxy:
     """The same memory under another shape."""
-    if shape and isinstance(shape[0], torch.dtype):
+    if dtype is not None or (shape and isinstance(shape[0], torch.dtype)):
         raise NotImplementedError("view(dtype)")
-    sizes = clang.infer_size(sizes_of(shape), self.numel)
+    sizes = clang.infer_size(sizes_of(shape, size), self.numel)
     if view_strides(self.shape, self.strides, sizes) is None:
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
@@ -30,7 +35,7 @@ def view(self: TensorProxy, *shape: int | Sequence[int] | torch.dtype) -> Tensor
 
 @torchsymbol("Tensor.view_as")
 def view_as(self: TensorProxy, other: TensorProxy) -> TensorProxy:
-    return view(self, other.shape)
+    return view.meta(self, other.shape)
 
 
 @torchsymbol("reshape")
@@ -39,8 +44,8 @@ def reshape(input: TensorProxy, shape: Sequence[int]) -> TensorProxy:
 
 
 @torchsymbol("Tensor.reshape")
-def tensor_reshape(self: TensorProxy, *shape: int | Sequence[int]) -> TensorProxy:
-    return clang.reshape(self, sizes_of(shape))
+def tensor_reshape(self: TensorProxy, *sizes: int | Sequence[int], shape: Sequence[int] | None = None) -> TensorProxy:
+    return clang.reshape(self, sizes_of(sizes, shape))
 
 
 @torchsymbol("Tensor.reshape_as")
@@ -55,7 +60,7 @@ def flatten(input: TensorProxy, start_dim: int = 0, end_dim: int = -1) -> Tensor
 
 @torchsymbol("ravel", "Tensor.ravel")
 def ravel(input: TensorProxy) -> TensorProxy:
-    return clang.reshape(input, (-1,)) if input.numel else clang.reshape(input, (0,))
+    return prims.reshape(input if input.is_contiguous else prims.contiguous(input), (input.numel,))
 
 
 @torchsymbol()
@@ -115,8 +120,8 @@ def permute(input: TensorProxy, dims: Sequence[int]) -> TensorProxy:
 
 
 @torchsymbol("Tensor.permute")
-def tensor_permute(self: TensorProxy, *dims: int | Sequence[int]) -> TensorProxy:
-    return permute.meta(self, sizes_of(dims))
+def tensor_permute(self: TensorProxy, *order: int | Sequence[int], dims: Sequence[int] | None = None) -> TensorProxy:
+    return permute.meta(self, sizes_of(order, dims))
 
 
 @torchsymbol("movedim", "Tensor.movedim", "moveaxis", "Tensor.moveaxis")
@@ -135,8 +140,10 @@ def _tuple(x: int | Sequence[int]) -> tuple[int, ...]:
 
 
 @torchsymbol("Tensor.expand")
-def expand(self: TensorProxy, *sizes: int | Sequence[int], implicit: bool = False) -> TensorProxy:
-    return clang.expand(self, sizes_of(sizes))
+def expand(
+    self: TensorProxy, *sizes: int | Sequence[int], size: Sequence[int] | None = None, implicit: bool = False
+) -> TensorProxy:
+    return clang.expand(self, sizes_of(sizes, size))
 
 
 @torchsymbol("Tensor.expand_as")
@@ -295,9 +302,9 @@ def stack(tensors: Sequence[TensorProxy], dim: int = 0) -> TensorProxy:
 
 
 @torchsymbol("Tensor.repeat")
-def repeat(self: TensorProxy, *repeats: int | Sequence[int]) -> TensorProxy:
+def repeat(self: TensorProxy, *counts: int | Sequence[int], repeats: Sequence[int] | None = None) -> TensorProxy:
     """Copies of `self` side by side, `repeats[d]` along dimension d."""
-    repeats = sizes_of(repeats)
+    repeats = sizes_of(counts, repeats)
     new = len(repeats) - self.ndim
     if new < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -306,12 +313,19 @@ def repeat(self: TensorProxy, *repeats: int | Sequence[int]) -> TensorProxy:
     shape = tuple(n for pair in zip(repeats, sizes) for n in pair)
     dims = tuple(2 * (d + new) + 1 for d in range(self.ndim))
     spread = prims.broadcast_in_dim(self, shape, dims)
-    return prims.reshape(spread, tuple(r * s for r, s in zip(repeats, sizes)))
+    return _reshaped_copy(spread, tuple(r * s for r, s in zip(repeats, sizes)))
+
+
+def _reshaped_copy(a: TensorProxy, shape: tuple[int, ...]) -> TensorProxy:
+    """`a` under another shape in memory of its own, also where a view would do."""
+    if view_strides(a.shape, a.strides, shape) is not None:
+        a = prims.contiguous(a)
+    return prims.reshape(a, shape)
 
 
 @torchsymbol("tile", "Tensor.tile")
-def tile(input: TensorProxy, *dims: int | Sequence[int]) -> TensorProxy:
-    dims = sizes_of(dims)
+def tile(input: TensorProxy, *counts: int | Sequence[int], dims: Sequence[int] | None = None) -> TensorProxy:
+    dims = sizes_of(counts, dims)
     return repeat.meta(input, (1,) * (input.ndim - len(dims)) + dims)
 
 
@@ -327,12 +341,12 @@ def repeat_interleave(
     dim = clang.canonical_dim(dim, input.ndim)
     spread = clang.unsqueeze(input, dim + 1)
     spread = clang.expand_to(spread, (*input.shape[: dim + 1], repeats, *input.shape[dim + 1 :]))
-    return prims.reshape(spread, (*input.shape[:dim], input.shape[dim] * repeats, *input.shape[dim + 1 :]))
+    return _reshaped_copy(spread, (*input.shape[:dim], input.shape[dim] * repeats, *input.shape[dim + 1 :]))
 
 
 @torchsymbol("flip", "Tensor.flip")
-def flip(input: TensorProxy, *dims: int | Sequence[int]) -> TensorProxy:
-    dims = sizes_of(dims)
+def flip(input: TensorProxy, *given: int | Sequence[int], dims: Sequence[int] | None = None) -> TensorProxy:
+    dims = sizes_of(given, dims)
     return prims.flip(input, clang.canonical_dims(dims, input.ndim) if dims else ())
 
 
