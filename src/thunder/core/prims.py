@@ -1,7 +1,7 @@
 """The primitives: what every operation comes down to, each with the rule that infers its output's metadata.
 
 The rules are strict: shapes and dtypes already agree (`thunder.clang` broadcasts and promotes). Where an elementwise
-primitive takes several tensors they have one shape; Python numbers may stand for tensors. Dimensions are never negative.
+primitive takes several tensors they have one shape; Python numbers may stand for tensors. No dimension is negative.
 What else a primitive means (how to run it, differentiate it, translate it) is in the tables of those transformations.
 """
 
@@ -533,7 +533,7 @@ def random_integers(shape: Dims, low: int, high: int, dtype: torch.dtype, device
 
 @prim(Tag.RANDOM)
 def dropout_mask(a: TensorProxy, probability: float) -> TensorProxy:
-    """Which elements of `a` a dropout keeps (bool), each with chance 1 - `probability`, drawn as torch's dropout does."""
+    """Which elements of `a` a dropout keeps (bool), each with chance 1 - `probability`, drawn as torch does."""
     return tensor(a, dtype=torch.bool)
 
 

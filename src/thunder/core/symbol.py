@@ -133,6 +133,11 @@ class BoundSymbol:
     def has_tag(self, tag: Tag) -> bool:
         return tag in self.symbol.tags
 
+    @property
+    def has_effect(self) -> bool:
+        """Whether running the call does more than give its outputs."""
+        return any(Tag.EFFECT in b.symbol.tags or Tag.RANDOM in b.symbol.tags for b in self.leaves())
+
     def leaves(self) -> Iterator["BoundSymbol"]:
         """The primitives (or opaque calls) that this call comes down to, in order."""
         if not self.subsymbols:

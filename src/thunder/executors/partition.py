@@ -15,13 +15,9 @@ from thunder.core.symbol import BoundSymbol
 
 
 class Dataflow:
-    """Which operations of a trace wait for which.
+    """Which operations of a trace wait for which; those with effects, and random ones, stay in their order."""
 
-    Args:
-        ordered: tells the operations that must stay in the order they are in (effects, random numbers).
-    """
-
-    def __init__(self, operations: Sequence[BoundSymbol], ordered: Callable[[BoundSymbol], bool]):
+    def __init__(self, operations: Sequence[BoundSymbol]):
         self.operations = operations
         producer: dict[Proxy, int] = {}
         self.dependencies: list[list[int]] = []
@@ -29,7 +25,7 @@ class Dataflow:
         last_ordered: int | None = None
         for i, operation in enumerate(operations):
             needs = {producer[p] for p in operation.inputs if p in producer}
-            if ordered(operation):
+            if operation.has_effect:
                 needs |= {last_ordered} if last_ordered is not None else set()
                 last_ordered = i
             self.dependencies.append(sorted(needs))

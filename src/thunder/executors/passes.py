@@ -9,7 +9,7 @@ from thunder.core.views import viewed
 from thunder.executors.partition import Dataflow, fusion_groups, schedule
 from thunder.extend import Executor, FusionExecutor, OperatorExecutor
 from thunder.transforms.common_subexpressions import merge_common_subexpressions, values_that_leave
-from thunder.transforms.dead_code_elimination import dead_code_elimination, has_effect
+from thunder.transforms.dead_code_elimination import dead_code_elimination
 
 NAME = "Transform for execution"
 
@@ -36,7 +36,7 @@ class _Execution:
 
     def run(self) -> None:
         statements = self.trace.bound_symbols
-        self.flow = Dataflow(statements, has_effect)
+        self.flow = Dataflow(statements)
         takers = [self.taker(s) for s in statements]
         groups, alone = fusion_groups(self.flow, takers, is_shape_only)
         for i, reason in alone.items():

@@ -22,6 +22,7 @@ from thunder.core.symbol import BoundSymbol, Symbol
 from thunder.core.trace import Trace
 from thunder.core.views import view_steps
 from thunder.frontend.aliasing import Handle
+from thunder.frontend.evaluation import known_value
 from thunder.frontend.opaque import DataDependentOutput, record_opaque
 from thunder.frontend.provenance import CallSite, call_site
 from thunder.torch.language import in_place, in_place_view, inplace_argument, reflected, torch_functions, updates
@@ -62,14 +63,14 @@ METADATA_METHODS = {
     for name in (
         "__len__", "dim", "ndimension", "size", "stride", "numel", "nelement", "element_size", "storage_offset",
         "is_contiguous", "is_floating_point", "is_complex", "is_signed", "get_device", "is_same_size", "is_conj",
-        "is_neg", "is_inference", "is_pinned", "dim_order", "_is_view", "has_names", "__hash__",
+        "is_neg", "is_inference", "is_pinned", "dim_order", "_is_view", "__hash__",
     )
 } | {torch.is_floating_point, torch.is_complex, torch.numel, torch.is_signed, torch.is_conj, torch.is_neg,
      torch.is_inference, torch.is_same_size}  # fmt: skip
 METADATA_PROPERTIES = {
     "shape", "dtype", "ndim", "device", "layout", "itemsize", "nbytes", "is_cuda", "is_cpu", "is_meta", "is_sparse",
     "is_sparse_csr", "is_quantized", "is_nested", "is_mps", "is_xpu", "is_xla", "is_ipu", "is_hpu", "is_mtia",
-    "is_vulkan", "is_maia", "is_mkldnn", "names", "__class__", "__doc__",
+    "is_vulkan", "is_maia", "is_mkldnn", "__class__", "__doc__",
 }  # fmt: skip
 
 # Ways out of the trace: the answer depends on values.
@@ -210,6 +211,11 @@ class Tracer(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def value(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A question about a tensor's value: answered where the value is made of constants."""
+        proxies = [self.handle_of(x).current() if isinstance(x, torch.Tensor) else x for x in args]
+        known = [known_value(self.trace, x) if isinstance(x, TensorProxy) else x for x in proxies]
+        if all(k is not None for k, x in zip(known, proxies) if isinstance(x, TensorProxy)):
+            return func(*known, **kwargs)
         raise self.data_dependent(f"{_called(func)} needs the value of a tensor, which is not known while tracing.")
 
     def foreign(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:

@@ -7,7 +7,6 @@ from thunder.core.proxies import Proxy
 from thunder.core.symbol import BoundSymbol, map_proxies, unique_proxies
 from thunder.core.trace import Event
 from thunder.core.views import viewed
-from thunder.transforms.dead_code_elimination import has_effect
 
 REASON = "same operation on the same inputs (common subexpression)"
 
@@ -28,7 +27,7 @@ def merge_common_subexpressions(
         bound_symbol = original
         if any(p in mapping for p in original.inputs):
             bound_symbol = original.with_values(mapping)
-        key = None if has_effect(bound_symbol) else _key(bound_symbol)
+        key = None if bound_symbol.has_effect else _key(bound_symbol)
         first = first_of.setdefault(key, bound_symbol) if key is not None else bound_symbol
         if first is bound_symbol or not _mergeable(first, bound_symbol, leaving):
             kept.append(bound_symbol)

@@ -1,7 +1,7 @@
 """Dead code elimination: operations whose results nothing uses are removed."""
 
 from thunder.core.proxies import Proxy
-from thunder.core.symbol import BoundSymbol, Tag, unique_proxies
+from thunder.core.symbol import BoundSymbol, unique_proxies
 from thunder.core.trace import Event, PassTimer, Trace
 
 NAME = "Dead Code Elimination"
@@ -17,14 +17,9 @@ def dead_code_elimination(trace: Trace) -> Trace:
         kept: list[BoundSymbol] = []
         events: list[Event] = []
         for bound_symbol in reversed(trace.bound_symbols):
-            if has_effect(bound_symbol) or any(p in needed for p in bound_symbol.outputs):
+            if bound_symbol.has_effect or any(p in needed for p in bound_symbol.outputs):
                 needed.update(bound_symbol.inputs)
                 kept.append(bound_symbol)
             else:
                 events.append(Event.of("removed", bound_symbol, by=NAME, reason="result never used"))
         return timer.stamp(trace.derived(kept[::-1], NAME, events=events[::-1]))
-
-
-def has_effect(bound_symbol: BoundSymbol) -> bool:
-    """Whether running the call does more than give its outputs."""
-    return any(Tag.EFFECT in b.symbol.tags or Tag.RANDOM in b.symbol.tags for b in bound_symbol.leaves())
