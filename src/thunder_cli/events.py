@@ -35,6 +35,13 @@ class Progress:
 
 
 @dataclass
+class Operation:
+    """An operation of the program was recorded, as it prints before values have their names."""
+
+    text: str
+
+
+@dataclass
 class Output:
     """A line that the user's program printed."""
 
@@ -144,7 +151,9 @@ class Recorded:
     path: str
 
 
-Event = Started | Progress | Output | Inputs | Stage | Fusion | Guards | Result | Failure | Finished | Recorded
+Event = (
+    Started | Progress | Operation | Output | Inputs | Stage | Fusion | Guards | Result | Failure | Finished | Recorded
+)
 KINDS: dict[str, type] = {cls.__name__.lower(): cls for cls in Event.__args__}
 
 

@@ -42,6 +42,9 @@ def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
                 if worker.poll() is not None and limit.drained():
                     break
                 continue
+            except KeyboardInterrupt:  # the worker got it too
+                limit.interrupt()
+                continue
             started = started or isinstance(event, Started)
             if isinstance(event, Finished):
                 finished = True
@@ -87,6 +90,12 @@ class Limit:
             self.killed = True
             self.worker.kill()
 
+    def interrupt(self) -> None:
+        """The user wants an end: now, if the worker does not come to one."""
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked, self.deadline = True, time.monotonic() + GRACE
+
     def drained(self) -> bool:
         """Whether the process ended so long ago that nothing more will come through its pipes."""
         self.ended = self.ended or time.monotonic()
@@ -97,10 +106,11 @@ def _death(code: int, job: Job, limit: Limit) -> Failure:
     """Why a worker ended without saying so."""
     program = os.path.basename(job.script) if job.script else job.module
     if limit.killed:
+        why = "was interrupted" if job.timeout is None else f"was still running after {job.timeout:g} seconds"
         return Failure(
             "program",
-            f"{program} was still running after {job.timeout:g} seconds, and had to be killed.\n"
-            "It hangs outside of Python code, or needs longer: give it time with --timeout SECONDS.",
+            f"{program} {why}, did not end when asked to, and was killed.\n"
+            "It hangs outside of Python code, or catches every exception; a longer time comes with --timeout SECONDS.",
         )
     how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended its process with exit code {code} (os._exit?)"
     hint = "\nIt killed itself, or the system did, as it does when memory runs out." if code == -signal.SIGKILL else ""

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from thunder_cli.errors import CommandError, did_you_mean
-from thunder_cli.events import Event, Failure, Fusion, Guards, Inputs, Output, Result, Stage, Started
+from thunder_cli.events import Event, Failure, Fusion, Guards, Inputs, Operation, Output, Result, Stage, Started
 
 FORMAT = "thunder session"
 VERSION = 1
@@ -26,7 +26,7 @@ FUSION_TEXTS = {"definition": "definition.py", "kernel": "kernel.cu", "repro": "
 
 @dataclass
 class Session:
-    """What a session holds, in the order in which it is shown."""
+    """What a session holds, in the order in which it is shown. `operations` are for the time until there are stages."""
 
     command: str = ""
     created: str = ""
@@ -38,6 +38,7 @@ class Session:
     output: list[Output] = field(default_factory=list)
     result: Result | None = None
     failures: list[Failure] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
 
     def add(self, event: Event) -> None:
         """Keep an event of the run."""
@@ -47,6 +48,13 @@ class Session:
                 getattr(self, attribute).append(event)
             elif hasattr(self, attribute):
                 setattr(self, attribute, event)
+
+    def unfinished(self) -> Stage | None:
+        """What was recorded by a process that died while it recorded, as a stage."""
+        if not self.operations or any(stage.trace == "computation" for stage in self.stages):
+            return None
+        lines = "".join(f"  {operation.text}\n" for operation in self.operations)
+        return Stage("computation", 0, None, 0.0, f"# Not complete: the process ended here.\n{lines}")
 
     def events(self) -> Iterator[Event]:
         """The events kept, as the run gave them."""

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 
 import thunder
+import thunder.examine
 from thunder.core.devices import to_device
 from thunder.core.dtypes import short_name
 from thunder.core.errors import ThunderError
@@ -20,6 +22,7 @@ from thunder_cli.describe import describe_fusions, describe_guards, describe_sta
 from thunder_cli.errors import CommandError
 from thunder_cli.events import Event, Guards, Inputs, Progress, Result
 from thunder_cli.job import Job
+from thunder_cli.journal import journal
 
 
 class Failed(BaseException):
@@ -82,14 +85,44 @@ class Tracing:
         self.emit(Progress(f"tracing {self.job.entry}"))
         try:
             self.jitted = call.subject if entry.is_jitted(call.subject) else self.jit(call.subject)
-            with torch.set_grad_enabled(self.job.grad and torch.is_grad_enabled()):
+            with torch.set_grad_enabled(self.job.grad and torch.is_grad_enabled()), journal(self.emit), self.watched():
                 result = self.jitted(*call.args, **call.kwargs)
-        except Exception as error:
+        except CommandError:
+            raise
+        except Exception as raised:
+            error = raised
+        else:
             self.report()
-            self.emit(self.failure(error, plain))
-            raise Failed from error
+            return result
         self.report()
-        return result
+        self.emit(self.failure(error, plain))
+        raise Failed from error
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Inside, stages are reported when there are all of them, before they run, which may end the process."""
+        compiled = self.jitted._compiled
+        done = threading.Event()
+
+        def compile(*args: Any) -> Any:
+            specialization = type(compiled).compile(compiled, *args)
+            self.report()
+            threading.Thread(target=self.tell_fusions, args=(done,), daemon=True).start()
+            return specialization
+
+        compiled.compile = compile
+        try:
+            yield
+        finally:
+            done.set()
+            del compiled.compile
+
+    def tell_fusions(self, done: threading.Event) -> None:
+        """Tell how many fusions have been compiled, until `done`."""
+        wrappers = [wrapper for _, wrapper in thunder.examine.get_fusions(thunder.last_traces(self.jitted)[-1])]
+        while wrappers and not done.wait(0.1):
+            compiled = sum(wrapper.last_used is not None for wrapper in wrappers)
+            self.emit(Progress(f"compiling fusions: {compiled} of {len(wrappers)}"))
 
     def jit(self, subject: Any) -> Any:
         options = {} if self.job.executors is None else {"executors": executors(self.job.executors)}

@@ -49,7 +49,9 @@ def user_line(error: BaseException) -> str:
 
 def program_failure(error: Exception) -> Failure:
     """The user's program raised."""
-    return Failure("program", user_traceback(error))
+    where = user_line(error)
+    summary = traceback.format_exception_only(error)[-1].strip()
+    return Failure("program", f"{where + ': ' if where else ''}{summary}\n{user_traceback(error)}")
 
 
 def command_failure(error: CommandError) -> Failure:

@@ -7,10 +7,12 @@ import os
 import platform
 import signal
 import sys
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import thunder
+import thunder.virtual_cuda
 from thunder_cli import inputs, trouble
 from thunder_cli.errors import CommandError
 from thunder_cli.events import Event, Failure, Finished, Progress, Started, encode
@@ -36,11 +38,13 @@ class Channel:
         os.set_inheritable(descriptor, False)
         self.file = os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace")
         self.process = os.getpid()
+        self.lock = threading.Lock()
 
     def emit(self, event: Event) -> None:
         if os.getpid() == self.process:  # not a forked child of the program
-            self.file.write(encode(event) + "\n")
-            self.file.flush()
+            with self.lock:
+                self.file.write(encode(event) + "\n")
+                self.file.flush()
 
 
 def main() -> None:
@@ -61,11 +65,10 @@ def _raise_timed_out(*_: Any) -> None:
 def work(job: Job, emit: Callable[[Event], None]) -> None:
     """Do the job, and report how that went."""
     emit(Progress("importing torch"))
+    thunder.jit  # noqa: B018  the function, before an import of the module of that name hides it
     from thunder_cli.tracing import Failed, Tracing
 
     if job.virtual:
-        import thunder.virtual_cuda
-
         thunder.virtual_cuda.activate()
     emit(started(job))
     tracing = Tracing(job, emit)
@@ -152,8 +155,9 @@ def program_end(error: BaseException, job: Job, tracing: "Tracing") -> Failure |
     if isinstance(error, SystemExit):
         if tracing.finished and error.code in (None, 0):
             return None
-        before = "" if tracing.finished else f" before {job.entry} was called"
-        return Failure("program", f"{where}: the program ended itself with sys.exit({error.code!r}){before}.")
+        when = f"while {job.entry} was traced" if tracing.jitted is not None else f"before {job.entry} was called"
+        when = f"after {job.entry} was traced" if tracing.finished else when
+        return Failure("program", f"{where}: the program ended itself with sys.exit({error.code!r}) {when}.")
     return trouble.program_failure(error)
 
 

@@ -10,6 +10,7 @@ from thunder_cli import session
 from thunder_cli.commands.trace import NO_COLOR
 from thunder_cli.errors import CommandError
 from thunder_cli.render.printer import Printer
+from thunder_cli.render.repro import repro_script
 
 
 def repro(
@@ -19,14 +20,16 @@ def repro(
     no_color: NO_COLOR = False,
 ) -> None:
     """Print a script that runs one fusion alone: python repro.py."""
-    found = session.read(session.find(name)).fusion(fusion)
-    if found.repro is None:
+    kept = session.read(session.find(name))
+    found = kept.fusion(fusion)
+    script = repro_script(found, kept.started)
+    if script is None:
         raise CommandError(f"{fusion} has no repro: {found.missing}\nTrace the program again, so that the fusion runs.")
     if output is None:
-        Printer(no_color).code(found.repro, "python")
+        Printer(no_color).code(script, "python")
         return
     try:
-        output.write_text(found.repro, encoding="utf-8")
+        output.write_text(script, encoding="utf-8")
     except OSError as error:
         raise CommandError(f"{output} cannot be written: {error.strerror}.\nGive another file with -o.") from None
     print(f"{output} runs {found.path} alone: python {output}", file=sys.stderr)

@@ -32,12 +32,9 @@ def describe(path: Path) -> dict[str, Any]:
     except CommandError as error:
         outcome = str(error).partition("\n")[0]
         return dict.fromkeys(COLUMNS, "") | {"session": path.name, "outcome": outcome}
+    outcome = kept.result.comparison if kept.result else ""
     if kept.failures:
-        outcome = (
-            kept.failures[0].message.strip().rpartition("\n")[2] if kept.failures[0].kind == "program" else "failed"
-        )
-    else:
-        outcome = kept.result.comparison if kept.result else ""
+        outcome = "failed: " + kept.failures[0].message.partition("\n")[0]
     return {
         "session": path.name,
         "when": kept.created[:19].replace("T", " "),

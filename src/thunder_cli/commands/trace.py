@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from thunder_cli import device, inputs, process, session, target
 from thunder_cli.errors import Exit
-from thunder_cli.events import Progress, Recorded
+from thunder_cli.events import Event, Failure, Operation, Progress, Recorded
 from thunder_cli.job import Job
 from thunder_cli.render.json_lines import JsonView
 from thunder_cli.render.part import ONLY, Part
@@ -82,16 +83,19 @@ def trace(
     raise typer.Exit(code)
 
 
-def follow(events, view: JsonView | TerminalView, kept: Session) -> None:
+def follow(events: Iterable[Event], view: JsonView | TerminalView, kept: Session) -> None:
     """Show and keep events as they come."""
     progress = ProgressLine()
     progress.show("starting")
     for event in events:
-        if isinstance(event, Progress):
+        kept.add(event)
+        if isinstance(event, Progress | Operation):
             progress.show(event.text)
             continue
         progress.clear()
-        kept.add(event)
+        if isinstance(event, Failure) and (stage := kept.unfinished()) is not None:
+            kept.add(stage)
+            view.show(stage)
         view.show(event)
     progress.clear()
 

@@ -6,6 +6,7 @@ from collections import Counter
 from thunder_cli.events import Event, Failure, Fusion, Inputs, Output, Recorded, Result, Stage, Started
 from thunder_cli.render.part import SHOWN_TRACES, Part
 from thunder_cli.render.printer import Printer
+from thunder_cli.render.repro import repro_script
 
 WIDTH = 96
 LABEL = 10
@@ -24,19 +25,21 @@ class TerminalView:
     def __init__(self, printer: Printer, part: Part, verbose: bool = False):
         self.printer, self.part, self.verbose = printer, part, verbose
         self.fusions: list[str] = []
-        self.printed_output = False
+        self.on: Started | None = None
 
     def show(self, event: Event) -> None:
         if isinstance(event, Output):
             self.output(event)
-        elif self.part.selects(event) and (rule := _RULES.get(type(event))) is not None:
+            return
+        if isinstance(event, Started):
+            self.on = event
+        if self.part.selects(event) and (rule := _RULES.get(type(event))) is not None:
             rule(self, event)
 
     def output(self, event: Output) -> None:
         """A line of the program's, marked as such; beside a part it goes where it cannot be taken for it."""
         file = sys.stdout if self.part.is_whole else sys.stderr
         print(f"program   │ {event.text}", file=file, flush=True)
-        self.printed_output = True
 
     def started(self, event: Started) -> None:
         where = f"{event.device} (virtual: no GPU here)" if event.virtual else event.device
@@ -63,7 +66,7 @@ class TerminalView:
         if self.part.only in (None, "kernels"):
             self.fusion_text(event, "kernel", event.kernel, "cuda", kernel_facts(event))
         if self.part.only in (None, "repro"):
-            self.fusion_text(event, "repro", event.repro, "python")
+            self.fusion_text(event, "repro", repro_script(event, self.on), "python")
 
     def fusion_text(self, event: Fusion, what: str, text: str | None, language: str, facts: str = "") -> None:
         comment = "//" if language == "cuda" else "#"
@@ -118,6 +121,8 @@ _RULES = {
 
 def summary(stage: Stage) -> str:
     """`3 operations, 1 removed`"""
+    if not stage.operations:
+        return ""
     count = sum(operation["depth"] == 0 for operation in stage.operations)
     done = Counter(event["kind"] for event in stage.events)
     return ", ".join([f"{count} operation{'s' * (count != 1)}", *(f"{n} {kind}" for kind, n in done.items())])

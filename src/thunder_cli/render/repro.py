@@ -1,0 +1,15 @@
+"""The script that runs a fusion alone, with what it was made on and how to run it at its head."""
+
+from thunder_cli.events import Fusion, Started
+
+
+def repro_script(fusion: Fusion, on: Started | None) -> str | None:
+    """The script, or None if there is none. The comments at its head are not part of the canonical text."""
+    if fusion.repro is None or on is None:
+        return fusion.repro
+    device = f"{on.device} (virtual)" if on.virtual else on.device
+    versions = ", ".join(f"{name} {version}" for name, version in on.versions.items())
+    head = [f"{fusion.path} of {on.target}, traced on {device} with {versions}"]
+    if on.virtual:
+        head.append(f"Without a GPU: python -m thunder.virtual_cuda --chip {on.device} repro.py")
+    return "".join(f"# {line}\n" for line in head) + fusion.repro
