@@ -1,6 +1,6 @@
-"""Who makes a fusion's kernel and its values: nvFuser and a GPU, nvFuser and the virtual device, or neither.
+"""Who makes a fusion's kernels and its values: nvFuser and a GPU, nvFuser and the virtual device, or neither.
 
-A program is one definition, made ready by a backend. Each gives outputs, and the kernel where there is one.
+A program is one definition made ready by a backend. It compiles for input shapes, and runs what it compiled.
 """
 
 import re
@@ -15,14 +15,15 @@ from thunder import virtual_cuda
 from thunder.executors.nvfuserex import version
 from thunder.executors.nvfuserex.definition import Definition
 
-OnHost = Callable[..., list[torch.Tensor]]
+# Runs the region's operations one by one, with torch.
+ByTorch = Callable[..., list[torch.Tensor]]
 
-_KERNEL_NAME = re.compile(r"__global__ void (?:__launch_bounds__\([^)]*\) )?(\w+)\(")
+_KERNEL_NAME = re.compile(r"^__global__ void (?:__launch_bounds__\(.*?\) )?(\w+)\(", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel of a fusion; what the backend cannot tell is None."""
+    """A kernel of a fusion; what the backend cannot tell is None. Shared memory is in bytes."""
 
     name: str
     grid: tuple[int, int, int] | None = None
@@ -31,100 +32,98 @@ class Kernel:
     registers: int | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Compiled:
     """What a definition was compiled to for one set of input shapes.
 
     Attributes:
-        cuda_code: nvFuser's kernels, None if there are none.
-        error: why nvFuser made none, if it was asked.
-        output_strides: how nvFuser lays out the outputs, if they are not its own.
+        cuda_code: nvFuser's kernels; empty if it needs none (it only renames memory), None if nvFuser was not there.
+        error: why nvFuser made none, if it failed. Then torch runs the operations.
+        output_strides: how nvFuser lays out the outputs, if torch makes their values.
     """
 
     cuda_code: str | None = None
     kernels: tuple[Kernel, ...] = ()
     error: str | None = None
-    output_strides: list[tuple[int, ...]] | None = None
-
-
-class NativeProgram:
-    """nvFuser compiles the definition and runs it on a GPU."""
-
-    def __init__(self, definition: Definition, on_host: OnHost):
-        self.fd = nvfuser_definition(definition)
-
-    def text(self) -> str:
-        return repr(self.fd)
-
-    def compile(self, tensors: Sequence[torch.Tensor]) -> tuple[Compiled, list[torch.Tensor]]:
-        """Compile for inputs like `tensors`; also gives the outputs for them."""
-        outputs = self.fd.execute(list(tensors))
-        code = self.fd.fec.get_cuda_kernel(list(tensors))
-        return Compiled(code, tuple(map(Kernel, _KERNEL_NAME.findall(code)))), outputs
-
-    def run(self, compiled: Compiled, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        return self.fd.execute(list(tensors))
-
-
-class VirtualProgram:
-    """nvFuser compiles the definition for a chip that is not there; torch computes the values on the host."""
-
-    def __init__(self, definition: Definition, on_host: OnHost):
-        self.fd = nvfuser_definition(definition)
-        self.on_host = on_host
-
-    def text(self) -> str:
-        return repr(self.fd)
-
-    def compile(self, tensors: Sequence[torch.Tensor]) -> tuple[Compiled, list[torch.Tensor]]:
-        """Compile for inputs like `tensors`; also gives the outputs for them."""
-        try:
-            compiled = self._compile(list(tensors))
-        except RuntimeError as error:
-            compiled = Compiled(error=str(error))
-        return compiled, self.run(compiled, tensors)
-
-    def _compile(self, tensors: list[torch.Tensor]) -> Compiled:
-        outputs = self.fd.execute(tensors)
-        code = self.fd.fec.get_cuda_kernel(tensors)
-        kernels = tuple(map(_launched, virtual_cuda.launches()[-len(_KERNEL_NAME.findall(code)) :]))
-        return Compiled(code, kernels, output_strides=[x.stride() for x in outputs])
-
-    def run(self, compiled: Compiled, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        outputs = self.on_host(*tensors)
-        if compiled.output_strides is None:
-            return outputs
-        return [_laid_out(x, strides) for x, strides in zip(outputs, compiled.output_strides)]
+    output_strides: tuple[tuple[int, ...], ...] | None = None
 
 
 class RecordedProgram:
     """No nvFuser: the definition is ours, there is no kernel, torch computes the values."""
 
-    def __init__(self, definition: Definition, on_host: OnHost):
+    def __init__(self, definition: Definition, by_torch: ByTorch):
         self.definition = definition
-        self.on_host = on_host
+        self.by_torch = by_torch
 
     def text(self) -> str:
+        """The definition."""
         return str(self.definition)
 
-    def compile(self, tensors: Sequence[torch.Tensor]) -> tuple[Compiled, list[torch.Tensor]]:
-        """There is nothing to compile; gives the outputs for `tensors`."""
-        return Compiled(), self.run(Compiled(), tensors)
+    def compile(self, tensors: Sequence[torch.Tensor]) -> Compiled:
+        """Compile for inputs like `tensors`."""
+        return Compiled()
 
     def run(self, compiled: Compiled, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        return self.on_host(*tensors)
+        """The outputs for `tensors`, which are like those compiled for."""
+        return self.by_torch(*tensors)
 
 
-Program = NativeProgram | VirtualProgram | RecordedProgram
+class NativeProgram(RecordedProgram):
+    """nvFuser compiles the definition and runs it on a GPU."""
+
+    def __init__(self, definition: Definition, by_torch: ByTorch):
+        super().__init__(definition, by_torch)
+        self.fd = nvfuser_definition(definition)
+
+    def text(self) -> str:
+        """The definition as nvFuser prints it."""
+        return repr(self.fd)
+
+    def compile(self, tensors: Sequence[torch.Tensor]) -> Compiled:
+        """Compile for inputs like `tensors`."""
+        try:
+            outputs = self.fd.execute(list(tensors))
+            code = self.fd.fec.get_cuda_kernel(list(tensors)).replace("// Codegen generated code\n", "")
+        except RuntimeError as error:
+            # What follows the message is nvFuser's call stack, different in each process.
+            return Compiled(error=str(error).partition("\nException raised from")[0].strip())
+        return self._compiled(code, outputs)
+
+    def _compiled(self, code: str, outputs: list[torch.Tensor]) -> Compiled:
+        return Compiled(code, tuple(map(Kernel, _KERNEL_NAME.findall(code))))
+
+    def run(self, compiled: Compiled, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The outputs for `tensors`, which are like those compiled for."""
+        return self.by_torch(*tensors) if compiled.error else self.fd.execute(list(tensors))
+
+
+class VirtualProgram(NativeProgram):
+    """nvFuser compiles the definition for a chip that is not there; torch computes the values on the host."""
+
+    def _compiled(self, code: str, outputs: list[torch.Tensor]) -> Compiled:
+        names = _KERNEL_NAME.findall(code)
+        launched = virtual_cuda.launches()[-len(names) :] if names else []
+        kernels = tuple(
+            Kernel(name, x.grid, x.block, x.dynamic_shared_memory + (x.static_shared_memory or 0), x.registers)
+            for name, x in zip(names, launched)
+        )
+        return Compiled(code, kernels, output_strides=tuple(x.stride() for x in outputs))
+
+    def run(self, compiled: Compiled, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The outputs for `tensors`, which are like those compiled for."""
+        outputs = self.by_torch(*tensors)
+        if compiled.output_strides is None:
+            return outputs
+        return [_laid_out(x, strides) for x, strides in zip(outputs, compiled.output_strides)]
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """A way to make programs, and why this process has it."""
+    """How this process makes programs, and why so."""
 
     name: str
     reason: str
-    program: Callable[[Definition, OnHost], Program]
+    program: type[RecordedProgram]
 
 
 @cache
@@ -134,13 +133,10 @@ def backend() -> Backend:
     if not version.installed():
         return Backend("recorded", f"nvFuser is not installed; to see kernels: {version.INSTALL}", RecordedProgram)
     if kind == "driver":
-        chip = virtual_cuda.chip()
-        return Backend("virtual", f"nvFuser compiles for a virtual {chip.name}", VirtualProgram)
+        return Backend("virtual", f"nvFuser compiles for {torch.cuda.get_device_name()}", VirtualProgram)
     if kind is None and torch.cuda.is_available():
-        return Backend("native", f"nvFuser runs on {torch.cuda.get_device_name()}", NativeProgram)
-    return Backend(
-        "recorded", "nvFuser is installed, but there is no CUDA device that it can compile for", RecordedProgram
-    )
+        return Backend("native", f"nvFuser compiles for {torch.cuda.get_device_name()} and runs on it", NativeProgram)
+    return Backend("recorded", "nvFuser is installed, but has no CUDA device to compile for", RecordedProgram)
 
 
 def nvfuser_definition(definition: Definition) -> Any:
@@ -151,13 +147,8 @@ def nvfuser_definition(definition: Definition) -> Any:
     try:
         definition.replay(fd, nvfuser.DataType)
     finally:
-        fd.__exit__(None, None, None)  # given an exception it would print it
+        fd.__exit__(None, None, None)  # told of an exception it would print it
     return fd
-
-
-def _launched(launch: Any) -> Kernel:
-    shared_memory = launch.dynamic_shared_memory + (launch.static_shared_memory or 0)
-    return Kernel(launch.kernel, launch.grid, launch.block, shared_memory, launch.registers)
 
 
 def _laid_out(value: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:

@@ -70,6 +70,7 @@ class Definition:
         self.outputs: list[Value] = []
         self._made_by: dict[Value, Statement] = {}
         self._casts: dict[tuple[Value, DataType], Value] = {}
+        self._reduced: dict[Value, dict[str, Value]] = {}
 
     def define_tensor(self, shape: Sequence[int], dtype: torch.dtype, layout: Layout) -> Value:
         """An input of the fusion."""
@@ -106,8 +107,18 @@ class Definition:
         self.call("cast", value, dtype=output.dtype, outputs=[output])
         return output
 
+    def to_reduce(self, value: Value, operation: str) -> Value:
+        """`value` for a reduction. Each kind reduces a copy of its own: one tensor cannot start from two neutral elements.
+
+        (nvFuser 0.2.36 fails on that with "Inconsistent setting of initialization value".)
+        """
+        copies = self._reduced.setdefault(value, {})
+        if operation not in copies:
+            copies[operation] = self.copy(value) if copies else value
+        return copies[operation]
+
     def add_output(self, value: Value) -> None:
-        """An output of the fusion; an input is copied, so that no output is an input's memory."""
+        """An output of the fusion. (An input that is an output needs a statement; nvFuser returns its memory.)"""
         self.outputs.append(value if value in self._made_by else self.copy(value))
 
     def statements(self) -> list[Statement]:
@@ -129,10 +140,13 @@ class Definition:
 
     def __str__(self) -> str:
         """The text that nvFuser prints for this definition."""
-        return self.text(nvfuser_number)
+        return self._text(_nvfuser_number, lambda order: [] if order == sorted(order, reverse=True) else order)
 
-    def text(self, number: Callable[[bool | int | float], str]) -> str:
-        """The definition as a Python function; `number` writes numbers."""
+    def exact(self) -> str:
+        """The same with exact numbers, and the one argument that nvFuser leaves out: a program that defines the fusion."""
+        return self._text(_exact_number, lambda order: order)
+
+    def _text(self, number: Callable[[bool | float], str], stride_order: Callable[[list[int]], list[int]]) -> str:
         names: dict[Value, str] = {}
 
         def name(value: Value) -> str:
@@ -150,7 +164,9 @@ class Definition:
             arguments = f"{layout.arguments()}, dtype={value.dtype}, is_cpu=False{layout.order_argument()}"
             lines.append(f"    {name(value)} = fd.define_tensor({arguments})")
         for s in self.statements():
-            arguments = [*map(write, s.args), *(f"{k}={write(v)}" for k, v in s.kwargs.items())]
+            arguments = [write(x) for x in s.args]
+            for key, x in s.kwargs.items():
+                arguments.append(f"{key}={write(stride_order(x) if key == 'stride_order' else x)}")
             lines.append(f"    {', '.join(map(name, s.outputs))} = fd.ops.{s.operation}({', '.join(arguments)})")
         lines += [f"    fd.add_output({name(value)})" for value in self.outputs]
         return "\n".join(lines) + "\n"
@@ -175,11 +191,11 @@ class Definition:
             fd.add_output(made[value])
 
 
-def nvfuser_number(x: bool | float) -> str:
+def _nvfuser_number(x: bool | float) -> str:
     """A number as nvFuser prints it: floats with six digits."""
-    return f"{x:#.6g}" if isinstance(x, float) and isfinite(x) else exact_number(x)
+    return f"{x:#.6g}" if isinstance(x, float) and isfinite(x) else _exact_number(x)
 
 
-def exact_number(x: bool | float) -> str:
+def _exact_number(x: bool | float) -> str:
     """A number as a Python expression that gives exactly it."""
     return f'float("{x}")' if isinstance(x, float) and not isfinite(x) else repr(x)

@@ -8,7 +8,7 @@ import torch
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol, Symbol
 from thunder.core.trace import Trace
-from thunder.executors.nvfuserex.backends import Compiled, Kernel, OnHost, Program, backend
+from thunder.executors.nvfuserex.backends import ByTorch, Compiled, Kernel, RecordedProgram, backend
 from thunder.executors.nvfuserex.definition import Definition
 from thunder.executors.nvfuserex.layout import Layout
 from thunder.executors.nvfuserex.refusal import refusal
@@ -49,10 +49,10 @@ class Fusion:
     """
 
     definition: Definition
-    program: Program
+    program: RecordedProgram
     compiled: Compiled
     inputs: tuple[TensorFacts, ...]
-    outputs: tuple[TensorFacts, ...]
+    outputs: tuple[TensorFacts, ...] = ()
     stored_inputs: tuple[torch.Tensor, ...] | None = None
 
     def __repr__(self) -> str:
@@ -105,37 +105,31 @@ class FusionDefinitionWrapper:
         self.store_inputs = store_inputs
         self.last_used: Fusion | None = None
         self._fusions: dict[tuple, Fusion] = {}
-        self._programs: dict[tuple[Layout, ...], tuple[Definition, Program]] = {}
+        self._programs: dict[tuple[Layout, ...], tuple[Definition, RecordedProgram]] = {}
 
     def __call__(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         key = tuple([(x.shape, x.stride()) for x in tensors])
         fusion = self._fusions.get(key)
         if fusion is None:
-            fusion, results = self._prepare(tensors)
-            self._fusions[key] = fusion
-        else:
-            results = fusion.program.run(fusion.compiled, tensors)
-        self.last_used = fusion
+            fusion = self._fusions[key] = self._compile(tensors)
+        results = fusion.program.run(fusion.compiled, tensors)
+        if self.last_used is not fusion:
+            fusion.outputs = tuple(map(TensorFacts.of, results))
+            self.last_used = fusion
         if self.store_inputs:
             fusion.stored_inputs = tensors
         return results
 
-    def _prepare(self, tensors: Sequence[torch.Tensor]) -> tuple[Fusion, list[torch.Tensor]]:
-        """The fusion for a new kind of inputs, and the results for these."""
+    def _compile(self, tensors: Sequence[torch.Tensor]) -> Fusion:
+        """The fusion for a new kind of inputs."""
         layouts = tuple(Layout.of(x.shape, x.stride()) for x in tensors)
         if layouts not in self._programs:
-            definition = self.definition(layouts)
-            self._programs[layouts] = definition, backend().program(definition, self._on_host())
+            definition = translate(self.region, self.inputs, self.outputs, layouts)
+            self._programs[layouts] = definition, backend().program(definition, self._by_torch())
         definition, program = self._programs[layouts]
-        compiled, results = program.compile(tensors)
-        facts = [tuple(map(TensorFacts.of, group)) for group in (tensors, results)]
-        return Fusion(definition, program, compiled, *facts), results
+        return Fusion(definition, program, program.compile(tensors), tuple(map(TensorFacts.of, tensors)))
 
-    def definition(self, layouts: Sequence[Layout]) -> Definition:
-        """The fusion in nvFuser's words, for inputs that lie in memory as `layouts` say."""
-        return translate(self.region, self.inputs, self.outputs, layouts)
-
-    def _on_host(self) -> OnHost:
+    def _by_torch(self) -> ByTorch:
         """The region's operations, each run by torch."""
         names = {p.name for b in self.region for p in (*b.inputs, *b.outputs)}
         output = list(self.outputs)

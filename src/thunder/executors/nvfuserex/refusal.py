@@ -18,6 +18,12 @@ _reasons: dict[Symbol, str] = {
     prims.linear: "matrix product: torch calls cuBLAS",
     prims.convolution: "convolution: torch calls cuDNN",
     prims.embedding: "table lookup: torch has a kernel for it",
+    prims.clone: "a copy: nvFuser would return the memory of its input",
+    prims.contiguous: "a copy: nvFuser would return the memory of its input",
+    **dict.fromkeys(
+        (prims.cumsum, prims.gather, prims.scatter, prims.sort, prims.topk),
+        "nvFuser makes no kernel of it, it calls torch",
+    ),
     prims.device_put: "moves between devices",
     prims.copy_: "writes to memory",
     prims.tensor_from_sequence: "made from Python values on the host",

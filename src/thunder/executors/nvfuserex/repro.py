@@ -3,7 +3,6 @@
 import torch
 
 from thunder.executors.nvfuserex import version
-from thunder.executors.nvfuserex.definition import exact_number
 from thunder.executors.nvfuserex.fusion import Fusion, TensorFacts
 
 
@@ -28,7 +27,7 @@ def script(fusion: Fusion) -> str:
         "import torch\n"
         f"from {version.MODULE} import FusionDefinition, DataType\n"
         "\n"
-        f"{fusion.definition.text(exact_number)}"
+        f"{fusion.definition.exact()}"
         "\n"
         "with FusionDefinition() as fd:\n"
         "    nvfuser_fusion(fd)\n"

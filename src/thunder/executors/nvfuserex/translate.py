@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from thunder.core import prims
-from thunder.core.proxies import Proxy, TensorProxy
-from thunder.core.symbol import BoundSymbol, Symbol, map_proxies, unique_proxies
+from thunder.core.proxies import Proxy, TensorProxy, is_dense
+from thunder.core.symbol import BoundSymbol, Symbol, Tag, map_proxies
 from thunder.executors.nvfuserex.definition import DataType, Definition, Value
 from thunder.executors.nvfuserex.layout import Layout
 
@@ -230,6 +230,41 @@ def _floor_divide(fd: Definition, a: Value | Number, b: Value | Number) -> Value
     return fd.cast(result, dtype)
 
 
+def _shift(primitive: Symbol, operation: str) -> None:
+    """A shift by fewer than 0 or by all bits leaves nothing, or only the sign to the right, as in torch."""
+
+    def translate(fd: Definition, a: Value | Number, b: Value | Number) -> Value:
+        (x, y), dtype = operands(fd, [a, b])
+        bits = dtype.value.itemsize * 8
+        if not isinstance(y, Value):
+            if 0 <= y < bits:
+                return fd.elementwise(operation, x, y)
+            return _far_shift(fd, operation, x, bits)
+        within = fd.elementwise(
+            "logical_and",
+            fd.elementwise("ge", y, 0, dtype=Bool),
+            fd.elementwise("lt", y, bits, dtype=Bool),
+        )
+        near = fd.elementwise(operation, x, fd.elementwise("where", within, y, 0))
+        if isinstance(x, Value):
+            far = _far_shift(fd, operation, x, bits)
+        else:
+            far = 0 if operation == "bitwise_left_shift" or x >= 0 else -1
+        return fd.elementwise("where", within, near, far, dtype=dtype)
+
+    rule(primitive, *INTEGERS)(translate)
+
+
+def _far_shift(fd: Definition, operation: str, x: Value, bits: int) -> Value:
+    if operation == "bitwise_right_shift":
+        return fd.elementwise(operation, x, bits - 1)
+    return fd.elementwise("mul", x, 0)
+
+
+_shift(prims.bitwise_left_shift, "bitwise_left_shift")
+_shift(prims.bitwise_right_shift, "bitwise_right_shift")
+
+
 @rule(prims.where)
 def _where(fd: Definition, condition: Value, a: Value | Number, b: Value | Number) -> Value:
     dtype = next(x.dtype for x in (a, b) if isinstance(x, Value))
@@ -249,11 +284,6 @@ def _convert_element_type(fd: Definition, a: Value, dtype: torch.dtype) -> Value
     if a.dtype is not to and (a.dtype in HALVES or to in HALVES):
         a = fd.cast(a, Float)
     return fd.cast(a, to)
-
-
-@rule(prims.clone)
-def _clone(fd: Definition, a: Value) -> Value:
-    return fd.copy(a)
 
 
 @rule(prims.detach)
@@ -305,6 +335,65 @@ def _squeeze(fd: Definition, a: Value, dims: Sequence[int]) -> Value:
     return _shaped(fd, "squeeze", a, [a.shape[d] for d in kept], expanded, dims=sorted(dims))
 
 
+def _as_padded(fd: Definition, a: Value) -> Value:
+    """`a` in a type whose numbers nvFuser writes as they are."""
+    return a if a.dtype in (*FLOATS, Int) else fd.cast(a, Int)
+
+
+def _pad_by(fd: Definition, a: Value, value: Number, low: Sequence[int], high: Sequence[int]) -> Value:
+    """`a` with `low[d]` elements of `value` before and `high[d]` behind; negative numbers crop."""
+    if not any(low) and not any(high):
+        return a
+    inside = _as_padded(fd, a)
+    sizes = [size + before + behind for size, before, behind in zip(a.shape, low, high)]
+    widths = [n for d in reversed(range(a.ndim)) for n in (low[d], high[d])]
+    expanded = {d for d in a.expanded if low[d] == high[d] == 0}
+    number = number_of(inside.dtype, value)
+    return fd.cast(_shaped(fd, "pad", inside, sizes, expanded, pad_widths=widths, value=number), a.dtype)
+
+
+@rule(prims.pad)
+def _pad(fd: Definition, a: Value, value: Number, low: Sequence[int], high: Sequence[int]) -> Value:
+    return _pad_by(fd, a, value, low, high)
+
+
+@rule(prims.slice_prim)
+def _slice(fd: Definition, a: Value, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]) -> Value:
+    return _pad_by(fd, a, 0, [-start for start in starts], [end - size for end, size in zip(ends, a.shape)])
+
+
+@rule(prims.cat)
+def _cat(fd: Definition, tensors: Sequence[Value], dim: int) -> Value:
+    if len(tensors) == 1:
+        return tensors[0]
+    total = sum(x.shape[dim] for x in tensors)
+    parts, before = [], 0
+    for x in tensors:
+        low, high = ([n if d == dim else 0 for d in range(x.ndim)] for n in (before, total - before - x.shape[dim]))
+        parts.append(_pad_by(fd, _as_padded(fd, x), 0, low, high))
+        before += x.shape[dim]
+    output = Value(parts[0].dtype, parts[0].shape, frozenset.intersection(*(x.expanded for x in parts)))
+    fd.call("cat", parts, dim=dim, manual_padding=True, outputs=[output])
+    return fd.cast(output, tensors[0].dtype)
+
+
+# ---- indexing ----
+
+
+@rule(prims.take)
+def _take(fd: Definition, a: Value, index: Value, dim: int) -> Value:
+    if index.ndim == 0:
+        return _indexed(fd, "select", a, index, dim, _without(a, [dim]))
+    index = _broadcast_in_dim(fd, index, [index.shape[0] if d == dim else 1 for d in range(a.ndim)], [dim])
+    return _indexed(fd, "index_select", a, index, dim, [*a.shape[:dim], index.shape[dim], *a.shape[dim + 1 :]])
+
+
+def _indexed(fd: Definition, operation: str, a: Value, index: Value, dim: int, shape: Sequence[int]) -> Value:
+    output = Value(a.dtype, tuple(shape))
+    fd.call(operation, a, index, dim=dim, outputs=[output])
+    return output
+
+
 # ---- reductions ----
 
 
@@ -332,7 +421,7 @@ def _reduce(fd: Definition, operation: str, a: Value, dims: Sequence[int], **kwa
         return a
     kept = [d for d in range(a.ndim) if d not in dims]
     expanded = {i for i, d in enumerate(kept) if d in a.expanded}
-    return _shaped(fd, operation, a, _without(a, dims), expanded, dims=list(dims), **kwargs)
+    return _shaped(fd, operation, fd.to_reduce(a, operation), _without(a, dims), expanded, dims=list(dims), **kwargs)
 
 
 @rule(prims.sum_prim, *FLOATS, *INTEGERS)
@@ -431,10 +520,34 @@ def translate(
     values: dict[Proxy, Any] = {
         proxy: fd.define_tensor(proxy.shape, proxy.dtype, layout) for proxy, layout in zip(inputs, layouts, strict=True)
     }
+    given = set(values.values())
+    views = set(inputs)
     for call in region:
         result = rules[call.symbol](fd, *map_proxies(call.args, values), **map_proxies(call.kwargs, values))
         results = result if isinstance(result, tuple) else (result,)
-        values.update(zip(unique_proxies(call.output), results, strict=True))
+        values.update(zip(call.outputs, results, strict=True))
+        if Tag.SHAPE_ONLY in call.symbol.tags:
+            views.update(call.outputs)
+    may_reorder = any(x.stride_order for x in layouts) or any(call.symbol is prims.permute for call in region)
     for proxy in outputs:
-        fd.add_output(values[proxy])
+        value = values[proxy]
+        # Elements that nvFuser would repeat, or take from an input, and torch would not.
+        lacks_memory = any(proxy.strides[d] for d in value.expanded) or (value in given and proxy not in views)
+        if lacks_memory:
+            value = _in_memory_of_its_own(fd, value)
+        if (may_reorder or lacks_memory) and value.ndim > 1 and is_dense(proxy.shape, proxy.strides):
+            value = _in_order_of(fd, value, proxy)
+        fd.add_output(value)
     return fd
+
+
+def _in_memory_of_its_own(fd: Definition, value: Value) -> Value:
+    everywhere = Value(Bool, value.shape)
+    fd.call("full", outputs=[everywhere], shape=list(value.shape), fill_value=True, dtype=Bool)
+    return fd.elementwise("where", everywhere, value, value)
+
+
+def _in_order_of(fd: Definition, value: Value, proxy: TensorProxy) -> Value:
+    """`value` with the dimensions in torch's order, where nvFuser might choose another."""
+    order = Layout.of(proxy.shape, proxy.strides).stride_order or range(value.ndim - 1, -1, -1)
+    return _shaped(fd, "stride_order", value, value.shape, value.expanded, stride_order=list(order))
