@@ -55,12 +55,15 @@ _HOMES = {
         "list_transforms",
     ),
 }
+_SUBPACKAGES = frozenset({"clang", "core", "examine", "executors", "extend", "torch", "transforms", "virtual_cuda"})
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> Any:
+    if name in _SUBPACKAGES:
+        return import_module(f"thunder.{name}")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'thunder' has no attribute {name!r}")

@@ -6,12 +6,12 @@ connected operations of one executor on one level can be run as one without a cy
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from thunder.core.proxies import Proxy
-from thunder.core.symbol import BoundSymbol
+from thunder.core.symbol import BoundSymbol, Tag
 
 
 class Dataflow:
@@ -34,25 +34,24 @@ class Dataflow:
             producer.update(dict.fromkeys(operation.outputs, i))
 
 
-def fusion_groups(
-    flow: Dataflow, takers: Sequence[Any], shape_only: Callable[[BoundSymbol], bool]
-) -> tuple[list[list[int]], dict[int, str]]:
+def fusion_groups(flow: Dataflow, takers: Sequence[Any]) -> tuple[list[list[int]], dict[int, str]]:
     """The groups to fuse, each a list of operations in order, and why operations that could be fused are not.
+
+    Operations that only move elements are left out at the edge of a group: on their own they are free, in a kernel they
+    are not.
 
     Args:
         takers: the fusion executor of each operation, None if there is none.
-        shape_only: tells the operations that only move elements; at the edge of a group they are left out, for on
-            their own they are free, and in a kernel they are not.
     """
     levels = _levels(flow, takers)
     _sink(flow, takers, levels)
     alone: dict[int, str] = {}
     groups = []
     for group in _connected(flow, takers, levels):
-        inner = _without_shape_only_edges(flow, group, shape_only)
+        inner = _without_shape_only_edges(flow, group)
         for i in set(group) - set(inner):
             alone[i] = "only changes the shape at the edge of a region, which is free outside of it"
-        if sum(not shape_only(flow.operations[i]) for i in inner) < 2:
+        if sum(computing_prims(flow.operations[i]) for i in inner) < 2:
             alone.update(dict.fromkeys(inner, "region of one operation"))
         else:
             groups.append(inner)
@@ -104,15 +103,19 @@ def _connected(flow: Dataflow, takers: Sequence[Any], levels: Sequence[int]) -> 
     return list(groups.values())
 
 
-def _without_shape_only_edges(
-    flow: Dataflow, group: Sequence[int], shape_only: Callable[[BoundSymbol], bool]
-) -> list[int]:
+def computing_prims(operation: BoundSymbol) -> int:
+    """How many of the primitives that an operation comes down to compute something, not only move elements."""
+    return sum(Tag.SHAPE_ONLY not in leaf.symbol.tags for leaf in operation.leaves())
+
+
+def _without_shape_only_edges(flow: Dataflow, group: Sequence[int]) -> list[int]:
+    shape_only = {i for i in group if not computing_prims(flow.operations[i])}
     inside = set(group)
     for i in group:
-        if shape_only(flow.operations[i]) and not inside.intersection(flow.dependencies[i]):
+        if i in shape_only and not inside.intersection(flow.dependencies[i]):
             inside.discard(i)
     for i in reversed(group):
-        if i in inside and shape_only(flow.operations[i]) and not inside.intersection(flow.consumers[i]):
+        if i in inside and i in shape_only and not inside.intersection(flow.consumers[i]):
             inside.discard(i)
     return [i for i in group if i in inside]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from thunder.core.proxies import Proxy
-from thunder.core.symbol import BoundSymbol, Tag, unique_proxies
+from thunder.core.symbol import BoundSymbol, unique_proxies
 from thunder.core.trace import Event, PassTimer, Trace
 from thunder.core.views import viewed
 from thunder.executors.partition import Dataflow, fusion_groups, schedule
@@ -38,7 +38,7 @@ class _Execution:
         statements = self.trace.bound_symbols
         self.flow = Dataflow(statements)
         takers = [self.taker(s) for s in statements]
-        groups, alone = fusion_groups(self.flow, takers, is_shape_only)
+        groups, alone = fusion_groups(self.flow, takers)
         for i, reason in alone.items():
             self.event("refused", statements[i], takers[i].name, reason)
         self.needed_outside = self.uses_outside(groups)
@@ -128,7 +128,3 @@ class _Execution:
             self.event("fused", operation, executor.name, links[0] if links else "begins the region", name)
             computed.update(dict.fromkeys(operation.outputs, operation))
             read.update(dict.fromkeys(operation.inputs, operation))
-
-
-def is_shape_only(operation: BoundSymbol) -> bool:
-    return all(Tag.SHAPE_ONLY in leaf.symbol.tags for leaf in operation.leaves())
