@@ -209,9 +209,9 @@ def entry_object(namespace: dict[str, Any], name: str, path: list[str]) -> tuple
         whole = path[-1] == "forward" and isinstance(made, torch.nn.Module)
         entry, method = (made, "forward") if whole else (getattr(made, path[-1]), None)
     if not callable(entry):
-        raise CommandError(
-            f"{full} is of type {type(entry).__name__}, which cannot be called.\nName a function or an nn.Module."
-        )
+        methods = [f"{full}.{m}" for m, x in vars(type(entry)).items() if m[0] != "_" and isinstance(x, FunctionType)]
+        way_out = f"Name a method: {', '.join(methods)}." if methods else "Name a function or an nn.Module."
+        raise CommandError(f"{full} is of type {type(entry).__name__}, which cannot be called.\n{way_out}")
     return entry, method
 
 

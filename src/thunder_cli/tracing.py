@@ -42,7 +42,7 @@ class Tracing:
         self.jitted: Any = None
         self.stages_sent: set[tuple[str, int]] = set()
         self.fusions_sent: set[str] = set()
-        self.finished = False
+        self.guards_sent = self.finished = False
 
     def __call__(self, call: entry.Call) -> Any:
         """Trace `call` and run it; gives the program what it goes on with.
@@ -157,7 +157,8 @@ class Tracing:
                 if fusion.path not in self.fusions_sent and (final or fusion.definition is not None):
                     self.fusions_sent.add(fusion.path)
                     self.emit(fusion)
-        if prologue:
+        if prologue and not self.guards_sent:
+            self.guards_sent = True
             self.emit(Guards(describe_guards(prologue[-1])))
 
 
