@@ -29,6 +29,10 @@ def _swapped(function: Callable) -> Callable:
     return lambda a, b: function(b, a)
 
 
+def _matmul(a: TensorProxy, b: TensorProxy) -> TensorProxy:
+    return prims.matmul(a, b)
+
+
 def install_operators() -> None:
     """Give TensorProxy its arithmetic."""
     for operator, name in _BINARY.items():
@@ -39,4 +43,4 @@ def install_operators() -> None:
         setattr(TensorProxy, f"__{name}__", getattr(elementwise, name))
     for operator, name in _UNARY.items():
         setattr(TensorProxy, f"__{operator}__", getattr(elementwise, name))
-    TensorProxy.__matmul__ = prims.matmul.__call__
+    TensorProxy.__matmul__ = _matmul

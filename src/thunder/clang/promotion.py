@@ -14,6 +14,7 @@ from thunder.core.proxies import TensorProxy
 __all__ = [
     "Kind",
     "broadcast_shapes",
+    "common_device",
     "computation_dtype",
     "convert",
     "expand_to",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from thunder.clang.promotion import expand_to
 from thunder.core import prims
-from thunder.core.proxies import TensorProxy
+from thunder.core.proxies import TensorProxy, channels_last_order, contiguous_strides, strides_in_order
 
 __all__ = [
     "canonical_dim",
@@ -14,6 +14,7 @@ __all__ = [
     "flatten",
     "infer_size",
     "insert_dims",
+    "laid_out",
     "move_dim",
     "permute",
     "reshape",
@@ -158,6 +159,17 @@ def flatten(a: TensorProxy, start: int = 0, end: int = -1) -> TensorProxy:
     if start == end:
         return a
     return prims.reshape(a, (*a.shape[:start], math.prod(a.shape[start : end + 1]), *a.shape[end + 1 :]))
+
+
+def laid_out(a: TensorProxy, like: TensorProxy | None = None) -> TensorProxy:
+    """`a`, a new tensor, said to lie as torch's kernel would leave it: row-major, or channels_last if `like` is.
+
+    Programs may take views of it that this layout allows; a view of a value runs as a reshape, so whoever computes the
+    value may lay it out otherwise.
+    """
+    order = None if like is None else channels_last_order(like)
+    a.strides = contiguous_strides(a.shape) if order is None else strides_in_order(a.shape, order)
+    return a
 
 
 def sum_to(a: TensorProxy, shape: Sequence[int]) -> TensorProxy:

@@ -170,25 +170,25 @@ def where(condition: TensorProxy, a: TensorProxy | Number, b: TensorProxy | Numb
 # ---- conversion and copies ----
 
 
-def _preserved_strides(a: TensorProxy) -> tuple[int, ...]:
+def preserved_strides(a: TensorProxy) -> tuple[int, ...]:
     """The strides of a copy of `a` that keeps its layout, as torch's preserve_format."""
     return a.strides if is_dense(a.shape, a.strides) else elementwise_strides([a], a.shape)
 
 
 @prim()
 def convert_element_type(a: TensorProxy, dtype: torch.dtype) -> TensorProxy:
-    return tensor(a, dtype=dtype, strides=_preserved_strides(a))
+    return tensor(a, dtype=dtype, strides=preserved_strides(a))
 
 
 @prim()
 def device_put(a: TensorProxy, device: torch.device) -> TensorProxy:
-    return tensor(a, device=device, strides=_preserved_strides(a))
+    return tensor(a, device=device, strides=preserved_strides(a))
 
 
 @prim()
 def clone(a: TensorProxy) -> TensorProxy:
     """A copy that keeps the layout."""
-    return tensor(a, strides=_preserved_strides(a))
+    return tensor(a, strides=preserved_strides(a))
 
 
 @prim()
@@ -296,7 +296,7 @@ def cat(tensors: Sequence[TensorProxy], dim: int) -> TensorProxy:
 
 @prim(Tag.SHAPE_ONLY)
 def flip(a: TensorProxy, dims: Dims) -> TensorProxy:
-    return tensor(a, strides=_preserved_strides(a))
+    return tensor(a, strides=preserved_strides(a))
 
 
 @prim(Tag.SHAPE_ONLY)
@@ -350,13 +350,13 @@ def index_put(
     a: TensorProxy, indices: Sequence[TensorProxy | None], values: TensorProxy, accumulate: bool
 ) -> TensorProxy:
     """A copy of `a` with a[indices] = values, or += if `accumulate`."""
-    return tensor(a, strides=_preserved_strides(a))
+    return tensor(a, strides=preserved_strides(a))
 
 
 @prim()
 def slice_scatter(a: TensorProxy, value: TensorProxy, starts: Dims, ends: Dims, steps: Dims) -> TensorProxy:
     """A copy of `a` in which the region that `prims.slice` would give is `value`."""
-    return tensor(a, strides=_preserved_strides(a))
+    return tensor(a, strides=preserved_strides(a))
 
 
 # ---- reductions over dims; the reduced dimensions are dropped ----
@@ -419,7 +419,7 @@ def var_mean(a: TensorProxy, dims: Dims, correction: Number) -> tuple[TensorProx
 
 @prim()
 def cumsum(a: TensorProxy, dim: int) -> TensorProxy:
-    return tensor(a, strides=_preserved_strides(a))
+    return tensor(a)
 
 
 @prim()
@@ -430,7 +430,7 @@ def topk(a: TensorProxy, k: int, dim: int, largest: bool, sorted: bool) -> tuple
 
 @prim()
 def sort(a: TensorProxy, dim: int, descending: bool, stable: bool) -> tuple[TensorProxy, TensorProxy]:
-    strides = _preserved_strides(a)
+    strides = preserved_strides(a)
     return tensor(a, strides=strides), tensor(a, dtype=torch.int64, strides=strides)
 
 

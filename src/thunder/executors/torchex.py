@@ -292,6 +292,10 @@ def _div(input: Any, other: Any, *, rounding_mode: str | None = None) -> torch.T
     return torch.div(input, other, rounding_mode=rounding_mode)
 
 
+def _view(self: torch.Tensor, *shape: Any, size: Any = None) -> torch.Tensor:
+    return self.reshape(*shape) if size is None else self.reshape(size)
+
+
 # ---- what a torch callable of another name runs ----
 
 _ELSEWHERE: dict[Symbol, str] = {
@@ -299,7 +303,6 @@ _ELSEWHERE: dict[Symbol, str] = {
     prims.device_put: "Tensor.to",
     prims.embedding: "nn.functional.embedding",
     prims.linear: "nn.functional.linear",
-    ltorch.view: "Tensor.reshape",  # the layout of a fusion's output may differ from the one that was traced
     ltorch.zero: "zeros_like",
 }
 
@@ -313,6 +316,8 @@ def _not_in_place(symbol: Symbol) -> Callable[..., bool]:
 def _register_the_rest() -> None:
     ltorch.div.implementation = _div
     runs(ltorch.div, "div", lambda input, other, **_: not is_number(input))
+    ltorch.view.implementation = _view  # the layout of a fusion's output may differ from the one that was traced
+    runs(ltorch.view, "Tensor.reshape", lambda self, *shape, **named: not named)
     for symbol, name in _ELSEWHERE.items():
         runs(symbol, name)
     for symbol in prims.all_prims.values():

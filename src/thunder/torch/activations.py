@@ -165,7 +165,8 @@ def _softmax(input: TensorProxy, dim: int, dtype: torch.dtype | None) -> TensorP
     dim = clang.canonical_dim(dim, input.ndim)
     a, dtype = _softmax_input(input, dtype)
     exponentials = clang.exp(_stable_exponent(a, dim))
-    return clang.convert(clang.div(exponentials, clang.sum(exponentials, dim, keepdim=True)), dtype)
+    out = clang.convert(clang.div(exponentials, clang.sum(exponentials, dim, keepdim=True)), dtype)
+    return clang.laid_out(out, like=input)
 
 
 def _log_softmax(input: TensorProxy, dim: int, dtype: torch.dtype | None) -> TensorProxy:
@@ -174,7 +175,7 @@ def _log_softmax(input: TensorProxy, dim: int, dtype: torch.dtype | None) -> Ten
     a, dtype = _softmax_input(input, dtype)
     shifted = _stable_exponent(a, dim)
     total = clang.log(clang.sum(clang.exp(shifted), dim, keepdim=True))
-    return clang.convert(clang.sub(shifted, total), dtype)
+    return clang.laid_out(clang.convert(clang.sub(shifted, total), dtype), like=input)
 
 
 def _softmax_symbols(name: str, compute: Callable[..., TensorProxy]) -> tuple[Symbol, Symbol]:

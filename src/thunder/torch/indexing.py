@@ -8,6 +8,7 @@ import torch
 from thunder import clang
 from thunder.clang.indexing import Region
 from thunder.core import dtypes, prims
+from thunder.core.prims import preserved_strides
 from thunder.core.proxies import TensorProxy
 from thunder.torch.language import Number, is_number, torchsymbol
 
@@ -68,7 +69,9 @@ def _set_masked(self: TensorProxy, mask: TensorProxy, value: TensorProxy | Numbe
     value = clang.convert(value, self.dtype)
     if not is_number(value):
         value = clang.on_device(value, self.device)
-    return clang.where(spread, value, self)
+    out = clang.where(spread, value, self)
+    out.strides = preserved_strides(self)
+    return out
 
 
 def _set_region(self: TensorProxy, region: Region, value: TensorProxy | Number) -> TensorProxy:

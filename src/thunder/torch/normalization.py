@@ -47,7 +47,7 @@ def layer_norm(
     if dtypes.is_exact(input.dtype):
         raise NotImplementedError(f"layer_norm of {input.dtype}")
     a = _normalized(clang.convert(input, dtypes.compute_dtype(input.dtype)), dims, eps)
-    return clang.convert(_scaled_and_shifted(a, weight, bias), input.dtype)
+    return clang.laid_out(clang.convert(_scaled_and_shifted(a, weight, bias), input.dtype))
 
 
 @torchsymbol("nn.functional.rms_norm", "rms_norm")
@@ -99,7 +99,7 @@ def group_norm(
     a = clang.convert(input, dtypes.compute_dtype(input.dtype))
     groups = prims.reshape(a, (batch, num_groups, math.prod(input.shape[1:]) // num_groups))
     a = prims.reshape(_normalized(groups, (2,), eps), input.shape)
-    return clang.convert(_channel_affine(a, weight, bias), input.dtype)
+    return clang.laid_out(clang.convert(_channel_affine(a, weight, bias), input.dtype), like=input)
 
 
 @torchsymbol("nn.functional.batch_norm")
@@ -125,12 +125,14 @@ def batch_norm(
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when training=False")
         mean, variance = clang.convert(running_mean, a.dtype), clang.convert(running_var, a.dtype)
-        return clang.convert(_batch_normalized(a, mean, variance, weight, bias, eps), input.dtype)
+        out = clang.convert(_batch_normalized(a, mean, variance, weight, bias, eps), input.dtype)
+        return clang.laid_out(out, like=input)
     count = math.prod(input.shape[d] for d in dims)
     if count == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     variance, mean = clang.var_mean(a, dims, correction=0)
     out = clang.convert(_batch_normalized(a, mean, variance, weight, bias, eps), input.dtype)
+    out = clang.laid_out(out, like=input)
     if running_mean is None or running_var is None:
         return out
     if momentum is None:

@@ -323,7 +323,7 @@ def _reshaped_copy(a: TensorProxy, shape: tuple[int, ...]) -> TensorProxy:
     return prims.reshape(a, shape)
 
 
-@torchsymbol("tile", "Tensor.tile")
+@torchsymbol("Tensor.tile", "tile")
 def tile(input: TensorProxy, *counts: int | Sequence[int], dims: Sequence[int] | None = None) -> TensorProxy:
     dims = sizes_of(counts, dims)
     return repeat.meta(input, (1,) * (input.ndim - len(dims)) + dims)
@@ -344,7 +344,7 @@ def repeat_interleave(
     return _reshaped_copy(spread, (*input.shape[:dim], input.shape[dim] * repeats, *input.shape[dim + 1 :]))
 
 
-@torchsymbol("flip", "Tensor.flip")
+@torchsymbol("Tensor.flip", "flip")
 def flip(input: TensorProxy, *given: int | Sequence[int], dims: Sequence[int] | None = None) -> TensorProxy:
     dims = sizes_of(given, dims)
     return prims.flip(input, clang.canonical_dims(dims, input.ndim) if dims else ())
@@ -402,13 +402,13 @@ def _refuse_vectors(name: str, input: TensorProxy) -> None:
 @torchsymbol("tril", "Tensor.tril")
 def tril(input: TensorProxy, diagonal: int = 0) -> TensorProxy:
     _refuse_vectors("tril", input)
-    return clang.where(_below_diagonal(input, diagonal), input, clang.convert(0, input.dtype))
+    return clang.laid_out(clang.where(_below_diagonal(input, diagonal), input, clang.convert(0, input.dtype)))
 
 
 @torchsymbol("triu", "Tensor.triu")
 def triu(input: TensorProxy, diagonal: int = 0) -> TensorProxy:
     _refuse_vectors("triu", input)
-    return clang.where(_below_diagonal(input, diagonal - 1), clang.convert(0, input.dtype), input)
+    return clang.laid_out(clang.where(_below_diagonal(input, diagonal - 1), clang.convert(0, input.dtype), input))
 
 
 @torchsymbol("meshgrid", "functional.meshgrid")
