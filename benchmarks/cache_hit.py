@@ -15,13 +15,11 @@ def four_operations(a, b):
 
 
 def compare(what: str, program, args: tuple, number: int) -> None:
-    eager = best_seconds(lambda: program(*args), number=number)
     compiled = torch.compile(program, backend="eager")
-    compiled(*args)
-    theirs = best_seconds(lambda: compiled(*args), number=number)
     jitted = thunder.jit(program)
-    jitted(*args)
-    ours = best_seconds(lambda: jitted(*args), number=number)
+    compiled(*args), jitted(*args)
+    runs = (lambda: jitted(*args), lambda: compiled(*args), lambda: program(*args))
+    ours, theirs, eager = best_seconds(*runs, repeats=15, number=number)
     print(Row(what, ours, 'torch.compile(backend="eager")', theirs, 0.7))
     print(Row("", ours, "eager", eager, float("inf")))
 

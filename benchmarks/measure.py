@@ -5,14 +5,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 
-def best_seconds(run: Callable[[], object], repeats: int = 7, number: int = 1) -> float:
-    """Seconds of one `run()`: the best of `repeats` means over `number` runs."""
-    best = float("inf")
+def best_seconds(*runs: Callable[[], object], repeats: int = 7, number: int = 1) -> list[float]:
+    """Seconds of one call of each of `runs`: the best of `repeats` means over `number` calls.
+
+    They take turns, so that what else the machine does meets all of them.
+    """
+    best = [float("inf")] * len(runs)
     for _ in range(repeats):
-        start = time.perf_counter()
-        for _ in range(number):
-            run()
-        best = min(best, (time.perf_counter() - start) / number)
+        for i, run in enumerate(runs):
+            start = time.perf_counter()
+            for _ in range(number):
+                run()
+            best[i] = min(best[i], (time.perf_counter() - start) / number)
     return best
 
 

@@ -5,6 +5,7 @@ import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import MethodType
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from thunder.core.trace import Trace
 from thunder.executors.passes import transform_for_execution
 from thunder.extend import Executor, get_default_executors, get_executor
 from thunder.frontend.acquire import Acquired, acquire
-from thunder.frontend.guards import torch_state
+from thunder.frontend.torch_state import torch_state
 from thunder.transforms.dead_code_elimination import dead_code_elimination
 from thunder.transforms.del_last_used import del_last_used
 
@@ -46,10 +47,17 @@ class Specialization:
 
     def run(self, inputs: tuple[torch.Tensor, ...]) -> Any:
         """What the program returns for tensors that the prologue has fetched."""
-        result, values = self.computation(*inputs)
-        if self.epilogue is None:
-            return result
-        return self.epilogue(*result, *values, *[inputs[i] for i in self.epilogue_inputs])
+        grad_mode = self.state[0]
+        if grad_mode:
+            torch._C._set_grad_enabled(False)
+        try:
+            result, values = self.computation(*inputs)
+            if self.epilogue is None:
+                return result
+            return self.epilogue(*result, *values, *[inputs[i] for i in self.epilogue_inputs])
+        finally:
+            if grad_mode:
+                torch._C._set_grad_enabled(True)
 
 
 @dataclass
@@ -70,7 +78,6 @@ class CompileData:
 class CompileStats:
     """What happened so far: calls, hits, misses, and the traces of the last compilation or call."""
 
-    calls: int = 0
     cache_hits: int = 0
     cache_misses: int = 0
     specializations: list[Specialization] = field(default_factory=list)
@@ -79,6 +86,22 @@ class CompileStats:
     last_epilogue_traces: list[Trace] = field(default_factory=list)
     last_backward_traces: list[Trace] = field(default_factory=list)
     last_tracing_milliseconds: float = 0.0
+    last: Specialization | None = None
+
+    @property
+    def calls(self) -> int:
+        return self.cache_hits + self.cache_misses
+
+    def show(self, specialization: Specialization) -> None:
+        """Make the traces of a specialization the last ones."""
+        self.last = specialization
+        self.last_traces = specialization.traces
+        self.last_prologue_traces = specialization.prologue_traces
+        self.last_epilogue_traces = specialization.epilogue_traces
+
+
+# What a prologue raises where something that it looks at is not there any more.
+_GONE = (KeyError, AttributeError, IndexError, TypeError, ValueError)
 
 
 class Compiled:
@@ -86,45 +109,31 @@ class Compiled:
 
     def __init__(self, data: CompileData):
         self.data, self.stats = data, CompileStats()
+        functools.update_wrapper(self, data.fn)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Callable:
+        """A jitted function in a class is a method."""
+        return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_recorder() is not None:
             return self.data.fn(*args, **kwargs)  # another jitted function is being traced: part of it
-        self.stats.calls += 1
         state = torch_state()
-        for specialization in self.stats.specializations:
-            inputs = self.inputs_if_valid(specialization, state, args, kwargs)
-            if inputs is not None:
-                self.stats.cache_hits += 1
-                self.show(specialization)
-                return self.execute(specialization, inputs)
-        return self.execute(*self.compile(state, args, kwargs))
-
-    def inputs_if_valid(
-        self, specialization: Specialization, state: tuple, args: tuple, kwargs: dict[str, Any]
-    ) -> tuple[torch.Tensor, ...] | None:
-        if specialization.state != state:
-            return None
-        try:
-            return specialization.prologue(args, kwargs)
-        except (KeyError, AttributeError, IndexError, TypeError, ValueError):
-            return None  # something that the prologue looks at is not there any more
-
-    def execute(self, specialization: Specialization, inputs: tuple[torch.Tensor, ...]) -> Any:
-        if not torch.is_grad_enabled():
-            return specialization.run(inputs)
-        torch._C._set_grad_enabled(False)
-        try:
-            return specialization.run(inputs)
-        finally:
-            torch._C._set_grad_enabled(True)
-
-    def show(self, specialization: Specialization) -> None:
-        """Make the traces of a specialization the last ones."""
         stats = self.stats
-        stats.last_traces = specialization.traces
-        stats.last_prologue_traces = specialization.prologue_traces
-        stats.last_epilogue_traces = specialization.epilogue_traces
+        for specialization in stats.specializations:
+            if specialization.state != state:
+                continue
+            try:
+                inputs = specialization.prologue(args, kwargs)
+            except _GONE:
+                continue
+            if inputs is not None:
+                stats.cache_hits += 1
+                if specialization is not stats.last:
+                    stats.show(specialization)
+                return specialization.run(inputs)
+        specialization, inputs = self.compile(state, args, kwargs)
+        return specialization.run(inputs)
 
     # ---- a cache miss ----
 
@@ -136,7 +145,7 @@ class Compiled:
         self.refuse_autocast()
         acquired = Acquired()
         traces = self.stats.last_traces = [acquired.computation]
-        self.stats.last_prologue_traces, self.stats.last_epilogue_traces = [], []
+        self.stats.last_prologue_traces, self.stats.last_epilogue_traces, self.stats.last = [], [], None
         gradients = torch.is_grad_enabled() and not self.data.disable_torch_autograd
         acquire(self.data.fn, args, kwargs, acquired, gradients=gradients)
         self.stats.last_prologue_traces = [acquired.prologue]
@@ -244,16 +253,7 @@ def jit(
     compiled = Compiled(data)
     if isinstance(fn, torch.nn.Module):
         return ThunderModule(fn, compiled)
-    return _as_function(fn, compiled)
-
-
-def _as_function(fn: Callable, compiled: Compiled) -> Callable:
-    @functools.wraps(fn)
-    def jitted(*args: Any, **kwargs: Any) -> Any:
-        return compiled(*args, **kwargs)
-
-    jitted._compiled = compiled
-    return jitted
+    return compiled
 
 
 _NOT_BUILT = (CacheOption.SAME_INPUT, CacheOption.SYMBOLIC_VALUES, SharpEdges.WARN, SharpEdges.ERROR)
@@ -284,7 +284,7 @@ def _resolve_executors(executors: Sequence[Executor | str] | None) -> tuple[Exec
 
 
 def _compiled_of(fn: Callable) -> Compiled:
-    compiled = getattr(fn, "_compiled", None)
+    compiled = fn._compiled if isinstance(fn, ThunderModule) else fn
     if not isinstance(compiled, Compiled):
         raise TypeError(f"{fn!r} is not a function or module that thunder.jit gave")
     return compiled

@@ -12,6 +12,7 @@ from thunder.core.printing import Printer, statement_rules
 from thunder.core.proxies import Proxy
 from thunder.core.symbol import BoundSymbol, Symbol, Tag
 from thunder.core.trace import Trace
+from thunder.frontend.tensor_guards import tensor_guards
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +90,7 @@ class Prologue:
         self.trace.names.update(("args", "kwargs"))
         self.guards: list[Guard] = []
         self._locals: dict[Access, Proxy] = {}
+        self._tensors: list[tuple[Proxy, torch.Tensor]] = []
 
     def fetch(self, access: Access, proxy: Proxy | None = None) -> Proxy:
         """The value in the prologue that `access` leads to, under the name of `proxy` where that is given."""
@@ -142,18 +144,7 @@ class Prologue:
     def require_tensor(self, access: Access, x: torch.Tensor, proxy: Proxy | None = None) -> Proxy:
         """A tensor of the same class and metadata."""
         value = self.fetch(access, proxy)
-        if x.device.type == "cpu":
-            device = f"{value.name}.is_cpu"
-        elif x.device.type == "cuda":
-            device = f"{value.name}.is_cuda and {value.name}.get_device() == {x.device.index}"
-        else:
-            device = f"str({value.name}.device) == {str(x.device)!r}"
-        shape, strides = tuple(x.shape), x.stride()
-        self.require(
-            access.name, "type(", value, ") is ", type(x), f" and {value.name}.dtype is ", x.dtype,
-            f" and {value.name}.shape == {shape} and {value.name}.stride() == {strides}",
-            f" and {device} and {value.name}.requires_grad is {x.requires_grad}",
-        )  # fmt: skip
+        self._tensors.append((value, x))
         return value
 
     def require_same_object(self, first: Access, second: Access) -> None:
@@ -171,18 +162,9 @@ class Prologue:
 
     def finish(self, outputs: Iterable[Proxy]) -> Trace:
         """The prologue, which returns `outputs`."""
+        if self._tensors:
+            names = ", ".join(value.name for value, _ in self._tensors)
+            guards = tensor_guards([x for _, x in self._tensors])
+            self.require("the metadata of tensors", guards, f".check({names})")
         self.trace.output = tuple(outputs)
         return self.trace
-
-
-def torch_state() -> tuple[Any, ...]:
-    """The settings of torch that a trace depends on; it is reused only where they are equal."""
-    return (
-        torch.is_grad_enabled(),
-        torch.is_inference_mode_enabled(),
-        torch.get_default_dtype(),
-        torch._C._get_default_device(),
-        torch._C._is_any_autocast_enabled(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch._C._len_torch_function_stack(),
-    )
