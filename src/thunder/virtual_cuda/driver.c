@@ -47,6 +47,11 @@ cudaError_t thunder_virtual_cuda_refuse(const char *name) {
   return last_error = cudaErrorNotSupported;
 }
 
+CUresult thunder_virtual_cuda_refuse_driver(const char *name) {
+  fprintf(stderr, "virtual CUDA device: %s is not supported\n", name);
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static cudaError_t fail(cudaError_t error) { return last_error = error; }
 
 cudaError_t cudaGetLastError(void) { cudaError_t e = last_error; last_error = cudaSuccess; return e; }
@@ -307,7 +312,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(unsigned *)data = found.type; return 0;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)data = pointer; return 0;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = found.device; return 0;
-    default: return (CUresult)thunder_virtual_cuda_refuse("cuPointerGetAttribute for this attribute");
+    default: return thunder_virtual_cuda_refuse_driver("cuPointerGetAttribute for this attribute");
   }
 }
 
@@ -504,7 +509,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 }
 
 static CUresult known(int *value, int found, const char *what) {
-  if (found < 0) return (CUresult)thunder_virtual_cuda_refuse(what);
+  if (found < 0) return thunder_virtual_cuda_refuse_driver(what);
   *value = found;
   return 0;
 }
@@ -520,7 +525,7 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return known(value, f->local, "the local memory of a PTX kernel");
     case CU_FUNC_ATTRIBUTE_NUM_REGS: return known(value, f->registers, "the register count of a PTX kernel");
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = f->dynamic_shared_limit; return 0;
-    default: return (CUresult)thunder_virtual_cuda_refuse("cuFuncGetAttribute for this attribute");
+    default: return thunder_virtual_cuda_refuse_driver("cuFuncGetAttribute for this attribute");
   }
 }
 CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute attribute, int value) {

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 
 from thunder.virtual_cuda import cuda_operations, device_strides, generators
-from thunder.virtual_cuda.host_memory import host_alias
+from thunder.virtual_cuda.host_memory import host_alias, span
 
 # What a CUDA build of torch does by itself on the virtual driver: allocation and metadata.
 ALLOCATION = frozenset({"empty.memory_format", "empty_strided", "resize_", "record_stream"})
@@ -46,11 +46,16 @@ def register(make_output: Callable[[torch.Tensor, torch.device], torch.Tensor]) 
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns that its CUDA kernels are overridden: that is the point
+        names |= {name for name in cuda_operations.IMPLEMENTATIONS if _exists(name)}
         for name in sorted((names | _COMPOSITE) - ALLOCATION - METADATA):
             target = operator(name)
             implement = cuda_operations.IMPLEMENTATIONS.get(name, target)
             _library.impl(name, HostKernel(target, implement), "CUDA", allow_override=True)
     return _library
+
+
+def _exists(name: str) -> bool:
+    return torch._C._dispatch_has_kernel(f"aten::{name}")
 
 
 def operator(name: str) -> torch._ops.OpOverload:
@@ -68,6 +73,7 @@ class HostKernel:
         arguments = operator._schema.arguments
         self.argument_names = [argument.name for argument in arguments]
         self.outs = frozenset(argument.name for argument in arguments if argument.is_out)
+        self.tensor_positions = [i for i, arg in enumerate(arguments) if str(arg.type) == "Tensor"]
         self.takes_device = "device" in self.argument_names
         self.takes_generator = "generator" in self.argument_names
         self.random = self.takes_generator or torch.Tag.nondeterministic_seeded in operator.tags
@@ -75,17 +81,27 @@ class HostKernel:
     def __call__(self, *args, **kwargs):
         with torch._C._AutoDispatchBelowAutograd(), torch._C.DisableTorchFunction(), _without_host_autocast():
             call = _Call(self)
-            args = [call.to_host(arg, self.argument_names[i]) for i, arg in enumerate(args)]
-            kwargs = {name: call.to_host(arg, name) for name, arg in kwargs.items()}
-            device = call.device(kwargs) if self.takes_device else call.devices[0]
+            host_args = [call.to_host(arg, self.argument_names[i]) for i, arg in enumerate(args)]
+            host_kwargs = {name: call.to_host(arg, name) for name, arg in kwargs.items()}
+            device = call.device(host_kwargs) if self.takes_device else call.devices[0]
             if len(call.devices) > 1 and self.name not in _MIXES_DEVICES:
                 raise RuntimeError(_mixed_devices(self, call))
-            if self.random:
-                with generators.on_host(device, kwargs if self.takes_generator else None):
-                    result = self.implement(*args, **kwargs)
-            else:
-                result = self.implement(*args, **kwargs)
+            result = self._run(host_args, host_kwargs, device)
+            if self.name in device_strides.DIFFER:
+                result = device_strides.restride(self.operator, args, kwargs, result)
             return call.to_device(result, device)
+
+    def _run(self, args: list, kwargs: dict, device: torch.device):
+        implement = self.implement
+        if any(type(args[i]) in (int, float, bool, complex) for i in self.tensor_positions if i < len(args)):
+            implement = self.operator.overloadpacket  # torch passes a number for a tensor: the overload for numbers
+        try:
+            if not self.random:
+                return implement(*args, **kwargs)
+            with generators.on_host(device, kwargs if self.takes_generator else None):
+                return implement(*args, **kwargs)
+        except NotImplementedError as error:
+            raise NotImplementedError(f"{self.operator} is not available on the virtual CUDA device: {error}") from None
 
     __name__ = "HostKernel"
 
@@ -148,15 +164,19 @@ class _Call:
             return host
         if host.layout != torch.strided:
             raise NotImplementedError(f"{self.kernel.name}: the virtual CUDA device has no {host.layout} tensors")
-        if host.is_conj() or host.is_neg():
-            host = host.resolve_conj().resolve_neg()
-        strided = device_strides.restride(self.kernel.operator, self.tensors, host)
-        return _make_output(strided, device)
+        return _make_output(_materialized(host), device)
+
+
+def _materialized(host: torch.Tensor) -> torch.Tensor:
+    """The tensor with its values in memory, where torch put that off: a conjugate, a negative, zeros without storage."""
+    if host._is_zerotensor():
+        return torch.zeros(host.shape, dtype=host.dtype)
+    return host.resolve_conj().resolve_neg() if host.is_conj() or host.is_neg() else host
 
 
 def _write_out(host: torch.Tensor, original: torch.Tensor) -> None:
-    if original.shape != host.shape:
-        original.resize_(host.shape)
+    if original.shape != host.shape or original.stride() != host.stride():
+        original.resize_(span(host))
         original.as_strided_(host.shape, host.stride())
     host_alias(original).copy_(host)
 

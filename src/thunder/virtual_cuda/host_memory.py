@@ -31,9 +31,12 @@ def device_alias(tensor: torch.Tensor, index: int) -> torch.Tensor:
 
 def copy_bytes(target: torch.Tensor, source: torch.Tensor) -> None:
     """Copy between two tensors of the same dtype, shape and strides, whatever their devices say."""
-    if source.numel():
-        span = 1 + sum((size - 1) * stride for size, stride in zip(source.shape, source.stride()))
-        ctypes.memmove(target.data_ptr(), source.data_ptr(), span * source.element_size())
+    ctypes.memmove(target.data_ptr(), source.data_ptr(), span(source) * source.element_size())
+
+
+def span(tensor: torch.Tensor) -> int:
+    """How many elements of memory lie between a tensor's first and its last."""
+    return 1 + sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride())) if tensor.numel() else 0
 
 
 def _relabelled(tensor: torch.Tensor, device_type: int, index: int) -> torch.Tensor:

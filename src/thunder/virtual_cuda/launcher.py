@@ -168,7 +168,8 @@ def _refusals(headers: Path) -> str:
         text = (headers / header).read_text(errors="replace")
         names.update(re.findall(r"\b(?:CUDAAPI|CUDARTAPI)\s+(cu\w+)\s*\(", text))
         names.update(re.findall(r"^\s*#\s*define\s+cu\w+\s+(cu\w+_v\d+)\s*$", text, re.MULTILINE))
-    lines = ["int thunder_virtual_cuda_refuse(const char *name);"]
+    lines = ["int thunder_virtual_cuda_refuse(const char *), thunder_virtual_cuda_refuse_driver(const char *);"]
     for name in sorted(names):
-        lines.append(f'__attribute__((weak)) int {name}(void) {{ return thunder_virtual_cuda_refuse("{name}"); }}')
+        refuse = "thunder_virtual_cuda_refuse" + ("" if name.startswith("cuda") else "_driver")
+        lines.append(f'__attribute__((weak)) int {name}(void) {{ return {refuse}("{name}"); }}')
     return "\n".join(lines) + "\n"
