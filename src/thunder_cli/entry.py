@@ -50,6 +50,11 @@ def is_jitted(x: Any) -> bool:
     return True
 
 
+def compiled_of(jitted: Any) -> Any:
+    """What compiles when `jitted` is called: the function itself, or a part of the module."""
+    return getattr(jitted, "_compiled", jitted)
+
+
 def resolve(value: Any, path: list[str], name: str) -> Any:
     """`value.a.b` for the path a, b."""
     for i, part in enumerate(path):
@@ -126,7 +131,7 @@ class Watch:
 
     def watch_jitted(self, jitted: Callable) -> None:
         """Watch the calls of what `thunder.jit` gave; it is traced as it is."""
-        compiled = jitted._compiled
+        compiled = compiled_of(jitted)
 
         @functools.wraps(type(compiled).__call__)
         def stand_in(called: Any, *args: Any, **kwargs: Any) -> Any:

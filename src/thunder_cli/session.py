@@ -23,6 +23,10 @@ ROOT = Path(".thunder") / "sessions"
 INDEX = "index.json"
 FUSION_TEXTS = {"definition": "definition.py", "kernel": "kernel.cu", "repro": "repro.py"}
 
+# Where a session keeps each kind of event; others it does not keep.
+_LISTS = {Stage: "stages", Fusion: "fusions", Output: "output", Failure: "failures", Operation: "operations"}
+_SINGLE = {Started: "started", Inputs: "inputs", Guards: "guards", Result: "result"}
+
 
 @dataclass
 class Session:
@@ -42,12 +46,10 @@ class Session:
 
     def add(self, event: Event) -> None:
         """Keep an event of the run."""
-        name = type(event).__name__.lower()
-        for attribute in (name, name + "s"):
-            if isinstance(getattr(self, attribute, None), list):
-                getattr(self, attribute).append(event)
-            elif hasattr(self, attribute):
-                setattr(self, attribute, event)
+        if (name := _LISTS.get(type(event))) is not None:
+            getattr(self, name).append(event)
+        elif (name := _SINGLE.get(type(event))) is not None:
+            setattr(self, name, event)
 
     def unfinished(self) -> Stage | None:
         """What was recorded by a process that died while it recorded, as a stage."""
@@ -159,7 +161,7 @@ def _index(session: Session) -> dict[str, Any]:
     """Everything but the texts, which are named by their files."""
     index: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     index |= {"created": session.created, "command": session.command}
-    for name in ("started", "inputs", "guards", "result"):
+    for name in _SINGLE.values():
         event = getattr(session, name)
         index[name] = None if event is None else vars(event)
     index["output"] = [line.text for line in session.output]
@@ -214,8 +216,7 @@ def _session(path: Path, index: dict[str, Any]) -> Session:
             raise ValueError(f"{file} is outside of the session")
         return (path / file).read_text(encoding="utf-8")
 
-    kinds = {"started": Started, "inputs": Inputs, "guards": Guards, "result": Result}
-    single = {name: None if index[name] is None else cls(**index[name]) for name, cls in kinds.items()}
+    single = {name: None if index[name] is None else cls(**index[name]) for cls, name in _SINGLE.items()}
     stages = [Stage(**fields | {"text": text(fields["text"])}) for fields in index["stages"]]
     fusions = [
         Fusion(**fields | {part: text(fields[part]) for part in FUSION_TEXTS if fields[part] is not None})

@@ -43,7 +43,7 @@ def parse(text: str) -> Target:
             f"{text!r} does not say what to trace.\nGive a script and an entry in it, {example}, "
             f"or a module and an entry, package.module:function.{names}"
         )
-    if program.endswith(".py") or os.sep in program or os.path.isfile(program):
+    if program.endswith(".py") or not all(part.isidentifier() for part in program.split(".")):
         target = Target(program, None, entry)
         check_entry(target, read_source(program, text))
         return target

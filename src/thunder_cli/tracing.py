@@ -101,7 +101,7 @@ class Tracing:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Inside, stages are reported when there are all of them, before they run, which may end the process."""
-        compiled = self.jitted._compiled
+        compiled = entry.compiled_of(self.jitted)
         done = threading.Event()
 
         def compile(*args: Any) -> Any:

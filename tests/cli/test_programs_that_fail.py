@@ -1,0 +1,170 @@
+"""Programs that raise, hang, exit or die: the right error, and what was traced until then."""
+
+import json
+
+import pytest
+from running_thunder import thunder
+
+PROGRAM = """\
+import ctypes
+import os
+import signal
+import sys
+
+import torch
+
+NUMBER = 3
+
+
+def helper(b):
+    raise ValueError("no such luck")
+
+
+def raises(a):
+    b = a + 1
+    return helper(b)
+
+
+def hangs(a):
+    b = a + 1
+    while True:
+        pass
+
+
+def exits(a):
+    b = a + 1
+    sys.exit(5)
+
+
+def leaves(a):
+    b = a + 1
+    os._exit(7)
+
+
+def kills(a):
+    b = a + 1
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def crashes(a):
+    b = a + 1
+    ctypes.string_at(0)
+
+
+def branches(a):
+    b = a + 1
+    if b.sum() > 0:
+        return b
+
+
+def two(a, b):
+    return a + b
+
+
+class Needs(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+
+
+class Plain:
+    def step(self, x):
+        return x * 2
+
+
+def example_inputs():
+    return torch.ones(2, 2)
+"""
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("failing")
+    (directory / "program.py").write_text(PROGRAM)
+    (directory / "bare.py").write_text(PROGRAM.partition("def example_inputs")[0])
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (
+            "raises",
+            ["program.py:12: ValueError: no such luck\n", "    return helper(b)\n"],
+        ),
+        ("hangs", ["program.py:22: still running after 10 seconds", "--timeout"]),
+        ("exits", ["program.py:28: the program ended itself with sys.exit(5) while exits was traced"]),
+        ("leaves", ["program.py ended its process with exit code 7"]),
+        ("kills", ["program.py was killed by SIGKILL"]),
+        ("crashes", ["program.py was killed by SIGSEGV"]),
+        ("branches", ["program.py:48  if b.sum() > 0:"]),
+    ],
+)
+def test_what_was_traced_until_the_end_is_shown_and_recorded_with_the_error(directory, entry, said):
+    done = thunder("trace", f"program.py:{entry}", "--target", "cpu", "--timeout", "10", cwd=directory)
+    assert done.returncode == 3
+    assert all(part in done.stderr for part in said), done.stderr
+    assert "thunder_cli" not in done.stderr and "src/thunder" not in done.stderr
+    assert "ltorch.add(a, 1)" in done.stdout
+    path = directory / ".thunder" / "sessions" / f"program-{entry}-1"
+    assert f"session   .thunder/sessions/program-{entry}-1" in done.stdout
+    assert "ltorch.add(a, 1)" in (path / "computation" / "00-acquired.py").read_text()
+    (failure,) = json.loads((path / "index.json").read_text())["failures"]
+    assert failure["kind"] == "program" and said[0].strip() in failure["message"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "inputs", "said"),
+    [
+        (
+            "two",
+            [],
+            [
+                "two asks for 2 inputs and got none.\n  bare.py:51  def two(a, b):\n",
+                "--input (twice)",
+                "example_inputs()",
+            ],
+        ),
+        (
+            "two",
+            ["f32[2]"],
+            ["missing a required argument: 'b'", "bare.py:51  def two(a, b):"],
+        ),
+        ("two", ["nothing()", "1"], ["--input 'nothing()' fails: NameError: name 'nothing' is not defined"]),
+        ("two", ["z99[2]", "1"], ["there is no dtype 'z99'", "f32, bf16"]),
+        ("NUMBER", [], ["NUMBER is of type int, which cannot be called"]),
+        ("Needs", ["1"], ["Needs is a class that needs arguments to be made: Needs(width)"]),
+        ("Plain", ["1"], ["which cannot be called", "Name a method: Plain.step."]),
+        ("Plain.stop", ["1"], ["Plain has no stop. Did you mean step?"]),
+    ],
+)
+def test_an_entry_that_cannot_be_called_so_is_a_usage_error(directory, entry, inputs, said):
+    options = [option for text in inputs for option in ("--input", text)]
+    done = thunder("trace", f"bare.py:{entry}", "--target", "cpu", *options, cwd=directory)
+    assert done.returncode == 2, done.stderr
+    assert all(part in done.stderr for part in said), done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(directory.glob(".thunder/sessions/bare-*"))
+
+
+def test_an_unknown_executor_lists_those_there_are(directory):
+    done = thunder("trace", "program.py:raises", "--target", "cpu", "--executors", "torhc", cwd=directory)
+    assert done.returncode == 2
+    assert "no executor is called 'torhc'" in done.stderr and "torch" in done.stderr
+
+
+def test_a_script_that_fails_before_the_call_shows_the_users_traceback(directory):
+    (directory / "early.py").write_text("def foo(a):\n    return a\n\nfoo(1 / 0)\n")
+    done = thunder("trace", "early.py:foo", "--target", "cpu", cwd=directory)
+    assert done.returncode == 3
+    assert done.stderr.startswith("thunder: early.py:4: ZeroDivisionError: division by zero\nTraceback")
+    assert done.stderr.count("File ") == 1
+
+
+def test_a_session_that_cannot_be_written_is_an_error_after_the_trace(directory, tmp_path):
+    (tmp_path / ".thunder").write_text("not a directory")
+    done = thunder(
+        "trace", str(directory / "bare.py:two"), "--target", "cpu", "--input", "1", "--input", "f32[2]", cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert "── 3  Delete Last Used" in done.stdout and "equal to eager" in done.stdout
+    assert "the session was not written to .thunder/sessions" in done.stderr and "--out DIR" in done.stderr

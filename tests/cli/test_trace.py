@@ -1,0 +1,208 @@
+"""`thunder trace` end to end: what it prints, records and exits with."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from running_thunder import HAS_NVFUSER, environment, thunder
+
+STAGES = ["acquired", "Dead Code Elimination", "Transform for execution", "Delete Last Used"]
+needs_nvfuser = pytest.mark.skipif(not HAS_NVFUSER, reason="nvFuser is not installed")
+
+
+def session(directory, name="quickstart-foo-1"):
+    return directory / ".thunder" / "sessions" / name
+
+
+def test_the_four_stages_the_definition_the_repro_and_the_result_are_printed(traced):
+    _, printed = traced
+    for number, title in enumerate(STAGES):
+        assert f"── {number}  {title} ─" in printed
+    assert "e = ltorch.mul(a, a)" in printed.partition("── 1 ")[0]
+    assert "e = ltorch.mul(a, a)" not in printed.partition("── 1 ")[2]
+    assert "[c, f] = nvFusion0(a, b)" in printed
+    assert "fd.ops.add(tv0, tv1)" in printed and "fd.execute(inputs)" in printed
+    assert "[[12., 12.]," in printed
+    assert "          equal to eager\n" in printed
+    assert (
+        'inputs    a: "cuda:0 f32[2, 2]"   b: "cuda:0 f32[2, 2]"      from the script\'s own call, quickstart.py:15'
+        in printed
+    )
+    assert "session   .thunder/sessions/quickstart-foo-1      next: thunder repro --fusion nvFusion0" in printed
+
+
+@needs_nvfuser
+def test_the_kernel_and_its_launch_are_printed(traced):
+    _, printed = traced
+    assert "__global__ void nvfuser_pointwise_f0_c1_r0_g0(" in printed
+    assert "// nvfuser_pointwise_f0_c1_r0_g0, grid 1, block 128, " in printed and "64 bytes moved" in printed
+
+
+@pytest.mark.skipif(HAS_NVFUSER, reason="nvFuser is installed")
+def test_without_nvfuser_the_output_says_what_to_install_for_kernels(traced):
+    assert "// there is no kernel: nvFuser is not installed; to see kernels: pip install" in traced[1]
+
+
+def test_what_the_program_prints_is_shown_as_its_own(traced):
+    assert "program   │ sum 16.0\n" in traced[1]
+
+
+def test_the_session_holds_the_index_and_one_text_for_each_stage_and_fusion(traced):
+    directory, printed = traced
+    index = json.loads((session(directory) / "index.json").read_text())
+    assert index["version"] == 1
+    assert index["started"]["device"] == "h100" and index["started"]["virtual"]
+    stages = [stage for stage in index["stages"] if stage["trace"] == "computation"]
+    assert [stage["constructed_by"] or "acquired" for stage in stages] == STAGES
+    assert stages[2]["text"] == "computation/02-transform-for-execution.py"
+    for stage in stages:
+        assert (session(directory) / stage["text"]).read_text() in printed
+    assert [event["kind"] for event in stages[1]["events"]] == ["removed"]
+    assert stages[0]["values"]["c"]["type"] == "cuda:0 f32[2, 2]"
+    add = next(operation for operation in stages[0]["operations"] if operation["operation"] == "ltorch.add")
+    assert add["inputs"] == ["a", "b"] and add["outputs"] == ["c"] and add["source"]["line"] == 5
+    text = (session(directory) / stages[0]["text"]).read_text().splitlines()
+    assert text[add["line"] - 1].strip().startswith("c = ltorch.add(a, b)")
+    (fusion,) = index["fusions"]
+    assert (session(directory) / fusion["definition"]).name == "definition.py"
+    assert index["guards"]["checks"] and index["result"]["equal"] is True and index["failures"] == []
+
+
+def test_show_prints_the_same_without_running_anything(traced):
+    directory, printed = traced
+    shown = thunder("show", cwd=directory, CUDA_VISIBLE_DEVICES="")
+    assert shown.returncode == 0
+    assert sorted(shown.stdout.splitlines()) == sorted(printed.splitlines())
+
+
+def test_colour_adds_escape_codes_and_changes_nothing_else(traced):
+    directory, _ = traced
+    plain = thunder("show", "-v", cwd=directory).stdout
+    for depth in ("truecolor", ""):
+        coloured = thunder("show", "-v", cwd=directory, FORCE_COLOR="1", COLORTERM=depth, TERM="xterm").stdout
+        assert coloured != plain and "\x1b[" not in plain
+        assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+    assert thunder("show", "-v", "--no-color", cwd=directory, FORCE_COLOR="1").stdout == plain
+
+
+@pytest.mark.parametrize("name", ["2", "transform-for-execution", "Transform for execution", "computation/2"])
+def test_a_stage_is_printed_alone_by_its_number_or_name(traced, name):
+    directory, _ = traced
+    text = (session(directory) / "computation" / "02-transform-for-execution.py").read_text()
+    assert thunder("show", "--stage", name, cwd=directory).stdout == text
+
+
+def test_a_stage_of_another_trace_is_named_with_it(traced):
+    directory, _ = traced
+    assert "def prologue(args, kwargs):" in thunder("show", "--stage", "prologue/0", cwd=directory).stdout
+
+
+def test_an_unknown_stage_lists_those_there_are(traced):
+    done = thunder("show", "--stage", "7", cwd=traced[0])
+    assert done.returncode == 2
+    assert "there is no stage 7" in done.stderr and "computation/2  Transform for execution" in done.stderr
+
+
+def test_only_prints_one_kind_of_text_that_stays_a_program(traced):
+    directory, _ = traced
+    for part in ("stages", "fusions", "repro"):
+        printed = thunder("show", "--only", part, cwd=directory).stdout
+        compile(printed, part, "exec")
+    assert thunder("show", "--only", "stages", cwd=directory).stdout.count("def computation(a, b):") == 4
+    assert "def nvfuser_fusion" in thunder("show", "--only", "fusions", cwd=directory).stdout
+    kernels = thunder("show", "--only", "kernels", cwd=directory).stdout
+    assert kernels.startswith("// nvFusion0 (add, mul)")
+
+
+def test_json_is_one_object_on_each_line_and_the_same_events(traced):
+    directory, _ = traced
+    events = [json.loads(line) for line in thunder("show", "--json", cwd=directory).stdout.splitlines()]
+    kinds = [event["event"] for event in events]
+    assert kinds == ["started", "output", "inputs", *["stage"] * 5, "fusion", "guards", "result", "recorded"]
+    only = thunder("show", "--json", "--stage", "1", cwd=directory).stdout.splitlines()
+    assert [json.loads(line)["constructed_by"] for line in only if json.loads(line)["event"] == "stage"] == [STAGES[1]]
+
+
+def test_sessions_lists_them(traced):
+    directory, _ = traced
+    header, row = thunder("sessions", cwd=directory).stdout.splitlines()
+    assert header.split() == ["session", "when", "target", "stages", "fusions", "outcome"]
+    assert row.split()[0] == "quickstart-foo-1" and row.endswith("h100    4       1        equal to eager")
+
+
+def test_repro_prints_and_writes_a_script_that_compiles(traced, tmp_path):
+    directory, _ = traced
+    printed = thunder("repro", "--fusion", "nvFusion0", cwd=directory)
+    assert printed.returncode == 0
+    compile(printed.stdout, "repro", "exec")
+    written = thunder("repro", "--fusion", "computation/nvFusion0", "-o", str(tmp_path / "r.py"), cwd=directory)
+    assert written.returncode == 0
+    assert (tmp_path / "r.py").read_text() == printed.stdout
+    nowhere = thunder("repro", "--fusion", "nvFusion0", "-o", str(tmp_path / "no" / "r.py"), cwd=directory)
+    assert nowhere.returncode == 2 and "cannot be written" in nowhere.stderr
+
+
+@needs_nvfuser
+def test_the_repro_runs_on_the_virtual_device(traced, tmp_path):
+    (tmp_path / "repro.py").write_text(thunder("repro", "--fusion", "nvFusion0", cwd=traced[0]).stdout)
+    command = [sys.executable, "-m", "thunder.virtual_cuda", "repro.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_unknown_fusion_or_session_lists_those_there_are(traced):
+    directory, _ = traced
+    done = thunder("repro", "--fusion", "nvFusion1", cwd=directory)
+    assert done.returncode == 2
+    assert "has no fusion nvFusion1" in done.stderr and "Did you mean nvFusion0?" in done.stderr
+    done = thunder("show", "quickstart-foo-2", cwd=directory)
+    assert done.returncode == 2
+    assert "There are quickstart-foo-1." in done.stderr
+
+
+def test_canonical_texts_do_not_depend_on_the_directory_or_the_time(traced, tmp_path):
+    """Traced again from elsewhere, by an absolute path, with other options that change no stage."""
+    directory, _ = traced
+    script = str(directory / "quickstart.py")
+    done = thunder("trace", f"{script}:foo", "--out", "again", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / ".thunder").exists()
+    first, second = session(directory), tmp_path / "again"
+    files = sorted(p.relative_to(first) for p in first.rglob("*.*") if p.name != "index.json")
+    assert files == sorted(p.relative_to(second) for p in second.rglob("*.*") if p.name != "index.json")
+    for file in files:
+        assert (first / file).read_text() == (second / file).read_text()
+        assert str(directory) not in (second / file).read_text()
+    assert [json.loads(line)["event"] for line in done.stdout.splitlines()].count("stage") == 5
+
+
+def test_the_script_gets_its_arguments_and_its_gradients(run, tmp_path):
+    """The call is traced without gradients; the program, which needs them, goes on as it would alone."""
+    (tmp_path / "train.py").write_text(
+        "import sys\nimport torch\n\n"
+        "class Model(torch.nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.fc = torch.nn.Linear(2, 2)\n"
+        "    def forward(self, x):\n        return torch.tanh(self.fc(x))\n\n"
+        "if __name__ == '__main__':\n"
+        "    model = Model()\n"
+        "    model(torch.ones(1, 2)).sum().backward()\n"
+        "    print(sys.argv, __file__ == sys.argv[0] or __file__, model.fc.weight.grad is not None)\n"
+    )
+    done = run("trace", "train.py:model", "--target", "cpu", "--stage", "0", "--", "--steps", "3")
+    assert done.returncode == 0, done.stderr
+    assert "t_fc_weight" in done.stdout and "ltorch.linear(x, t_fc_weight, t_fc_bias)" in done.stdout
+    assert "['train.py', '--steps', '3']" in done.stderr and done.stderr.rstrip().endswith("True")
+
+
+def test_a_module_is_found_as_python_finds_it(run, tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "layers.py").write_text("def twice(x):\n    return x * 2\n")
+    arguments = ["--target", "cpu", "--input", "f32[2, 3]", "--stage", "0"]
+    done = run("trace", "package.layers:twice", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert '# x: "cpu f32[2, 3]"' in done.stdout and "# package/layers.py:2:     return x * 2" in done.stdout
+    done = run("trace", "package.missing:twice", *arguments)
+    assert done.returncode == 2 and "there is no Python module package.missing" in done.stderr
