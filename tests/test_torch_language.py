@@ -504,3 +504,16 @@ def test_strides_of_elementwise_results_are_torchs():
     for a, b in itertools.product(layouts, layouts):
         check(torch.add, a, b)
         check(torch.where, a > 0, a, b)
+
+
+@pytest.mark.parametrize(
+    "name, args", [("uniform_", ()), ("uniform_", (-1, 1)), ("normal_", ()), ("normal_", (2.0, 0.5))]
+)
+def test_random_writes_are_those_that_eager_draws(name, args):
+    method = getattr(T, name)
+    torch.manual_seed(3)
+    expected = method(X.clone(), *args)
+    recorded = Recorded(in_place[method], X, *args)
+    for run in (recorded.run, recorded.run_primitives):
+        torch.manual_seed(3)
+        torch.testing.assert_close(run(), expected)

@@ -183,3 +183,35 @@ def test_dropout_drops_what_eager_drops(dtype, p):
         torch.manual_seed(1)
         torch.testing.assert_close(run(), expected, rtol=0, atol=0)
     assert not Recorded(ltorch.dropout, x, p, False).trace.bound_symbols
+
+
+EQUATIONS = [
+    "ij,jk->ik",
+    "bij,bjk->bik",
+    "bhqd,bhkd->bhqk",
+    "ij->ji",
+    "ij->",
+    "ij->j",
+    "i,j->ij",
+    "ij,ij->",
+    "bij,kj->bik",
+    "ij,j",
+    "ij,jk,kl->il",
+    "abc,cd,bd->ad",
+    "ij,kl->ijkl",
+    "i,i->",
+    "bqhd,bkhd->bhqk",
+]
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_einsum(equation):
+    sizes = dict(zip("abcdefhijklqk", (2, 3, 4, 5, 2, 3, 2, 3, 4, 5, 2, 3, 4)))
+    operands = [torch.randn([sizes[x] for x in labels]) for labels in equation.split("->")[0].split(",")]
+    check(torch.einsum, equation, *operands, strides=False)
+
+
+@pytest.mark.parametrize("equation", ["ii->i", "...i,...i->..."])
+def test_einsum_of_diagonals_and_ellipses_is_left_to_the_opaque_call(equation):
+    with pytest.raises(NotImplementedError):
+        Recorded(ltorch.einsum, equation, *(torch.ones(3, 3),) * (1 + equation.count(",")))

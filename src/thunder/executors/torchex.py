@@ -258,6 +258,16 @@ def copy(self: torch.Tensor, src: Any, non_blocking: bool = False) -> torch.Tens
     return torch.empty_like(self).copy_(src) if isinstance(src, torch.Tensor) else torch.full_like(self, src)
 
 
+@implements(ltorch.uniform)
+def uniform_like(self: torch.Tensor, low: float = 0.0, high: float = 1.0, *, generator: None = None) -> torch.Tensor:
+    return torch.empty_like(self).uniform_(low, high)
+
+
+@implements(ltorch.normal)
+def normal_like(self: torch.Tensor, mean: float = 0.0, std: float = 1.0, *, generator: None = None) -> torch.Tensor:
+    return torch.empty_like(self).normal_(mean, std)
+
+
 @implements(ltorch.matrix_T)
 def matrix_T(self: torch.Tensor) -> torch.Tensor:
     return self.permute(*reversed(range(self.ndim)))

@@ -4,10 +4,12 @@ from thunder.torch import (
     activations,
     attention,
     comparison,
+    contraction,
     conversion,
     elementwise,
     factories,
     indexing,
+    joining,
     language,
     losses,
     matrix,
@@ -16,6 +18,7 @@ from thunder.torch import (
     random,
     reductions,
     shape,
+    special,
 )
 from thunder.torch.language import (
     in_place,
@@ -32,10 +35,12 @@ ROOMS = (
     activations,
     attention,
     comparison,
+    contraction,
     conversion,
     elementwise,
     factories,
     indexing,
+    joining,
     losses,
     matrix,
     nn,
@@ -43,6 +48,7 @@ ROOMS = (
     random,
     reductions,
     shape,
+    special,
 )
 __all__ = [  # noqa: PLE0604
     "in_place",

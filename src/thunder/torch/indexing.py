@@ -207,3 +207,54 @@ def index_add(
     indices = (None,) * dim + (index,)
     added = source if alpha == 1 else clang.mul(source, alpha)
     return prims.index_put(input, indices, clang.convert(added, input.dtype), True)
+
+
+@torchsymbol("index_fill", "Tensor.index_fill")
+def index_fill(input: TensorProxy, dim: int, index: TensorProxy, value: TensorProxy | Number) -> TensorProxy:
+    """A copy of `input` in which the slices along `dim` that `index` names are `value`."""
+    if input.ndim == 0 or index.ndim != 1 or (not is_number(value) and value.ndim):
+        raise NotImplementedError("index_fill of tensors without dimensions")
+    dim = clang.canonical_dim(dim, input.ndim)
+    return prims.index_put(input, (None,) * dim + (index,), _as_tensor(input, value), False)
+
+
+@torchsymbol("index_copy", "Tensor.index_copy")
+def index_copy(input: TensorProxy, dim: int, index: TensorProxy, source: TensorProxy) -> TensorProxy:
+    """A copy of `input` in which the slices along `dim` that `index` names are those of `source`."""
+    if input.ndim == 0 or source.ndim != input.ndim or index.ndim != 1:
+        raise NotImplementedError("index_copy of tensors without dimensions")
+    if source.dtype != input.dtype:
+        raise RuntimeError("index_copy_(): self and source expected to have the same dtype")
+    dim = clang.canonical_dim(dim, input.ndim)
+    return prims.index_put(input, (None,) * dim + (index,), source, False)
+
+
+def _write_region(input: TensorProxy, src: TensorProxy, dim: int, start: int, end: int, step: int) -> TensorProxy:
+    """A copy of `input` in which the region of dimension `dim` is `src`."""
+    starts, ends, steps = [0] * input.ndim, list(input.shape), [1] * input.ndim
+    starts[dim], ends[dim], steps[dim] = start, max(start, end), step
+    source = clang.on_device(clang.convert(src, input.dtype), input.device)
+    return prims.slice_scatter(input, source, tuple(starts), tuple(ends), tuple(steps))
+
+
+@torchsymbol("select_scatter", "Tensor.select_scatter")
+def select_scatter(input: TensorProxy, src: TensorProxy, dim: int, index: int) -> TensorProxy:
+    """A copy of `input` in which `input.select(dim, index)` is `src`."""
+    dim = clang.canonical_dim(dim, input.ndim)
+    size = input.shape[dim]
+    if not -size <= index < size or src.shape != input.shape[:dim] + input.shape[dim + 1 :]:
+        raise RuntimeError(f"select_scatter: {list(src.shape)} does not fit index {index} of {list(input.shape)}")
+    return _write_region(input, clang.unsqueeze(src, dim), dim, index % size, index % size + 1, 1)
+
+
+@torchsymbol("slice_scatter", "Tensor.slice_scatter")
+def slice_scatter(
+    input: TensorProxy, src: TensorProxy, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> TensorProxy:
+    """A copy of `input` in which the slice from `start` to `end` of dimension `dim` is `src`."""
+    dim = clang.canonical_dim(dim, input.ndim)
+    start, end, step = slice(start, end, step).indices(input.shape[dim])
+    length = max(0, -(-(end - start) // step))
+    if src.shape != (*input.shape[:dim], length, *input.shape[dim + 1 :]):
+        raise RuntimeError(f"slice_scatter: {list(src.shape)} does not fit the slice of {list(input.shape)}")
+    return _write_region(input, src, dim, start, end, step)

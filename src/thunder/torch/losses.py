@@ -252,3 +252,35 @@ def _soft_cross_entropy(
         if reduction == "mean":
             loss = loss / max(a.numel // a.shape[dim], 1)
     return clang.convert(loss, log_probabilities.dtype)
+
+
+@torchsymbol("nn.functional.kl_div")
+def kl_div(
+    input: TensorProxy,
+    target: TensorProxy,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> TensorProxy:
+    """target * (log(target) - input); exp(target) * (target - input) if the target holds logarithms"""
+    unsupported("kl_div", size_average=size_average, reduce=reduce)
+    if log_target:
+        loss = clang.exp(target) * (target - input)
+    else:
+        entropy = clang.where(clang.eq(target, 0), 0.0, target * clang.log(target))
+        loss = clang.where(clang.isnan(target), target, entropy) - target * input
+    if reduction == "batchmean":
+        return clang.sum(loss) / input.shape[0] if input.ndim else clang.sum(loss)
+    return _reduced(loss, _reduction(None, None, reduction))
+
+
+@torchsymbol("nn.functional.cosine_similarity", "cosine_similarity")
+def cosine_similarity(x1: TensorProxy, x2: TensorProxy, dim: int = 1, eps: float = 1e-8) -> TensorProxy:
+    """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim`"""
+    dtype = clang.result_type(x1, x2)
+    if dtypes.is_exact(dtype):
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype}")
+    a, b = clang.operands(x1, x2)
+    a, b = (x / clang.maximum(clang.sqrt(clang.sum(x * x, dim, keepdim=True)), eps) for x in (a, b))
+    return clang.sum(a * b, dim)

@@ -8,7 +8,7 @@ import torch
 from thunder import clang
 from thunder.core import dtypes, prims
 from thunder.core.proxies import TensorProxy
-from thunder.torch.language import torchsymbol, updates
+from thunder.torch.language import torchsymbol, unsupported, updates
 
 
 def _trailing_dims(name: str, input: TensorProxy, normalized_shape: Sequence[int]) -> tuple[int, ...]:
@@ -99,6 +99,27 @@ def group_norm(
     a = clang.convert(input, dtypes.compute_dtype(input.dtype))
     groups = prims.reshape(a, (batch, num_groups, math.prod(input.shape[1:]) // num_groups))
     a = prims.reshape(_normalized(groups, (2,), eps), input.shape)
+    return clang.laid_out(clang.convert(_channel_affine(a, weight, bias), input.dtype), like=input)
+
+
+@torchsymbol("nn.functional.instance_norm")
+def instance_norm(
+    input: TensorProxy,
+    running_mean: TensorProxy | None = None,
+    running_var: TensorProxy | None = None,
+    weight: TensorProxy | None = None,
+    bias: TensorProxy | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> TensorProxy:
+    """(input - mean) / sqrt(var + eps) per sample and channel; https://arxiv.org/abs/1607.08022"""
+    unsupported("instance_norm", running_mean=running_mean, running_var=running_var)
+    if not use_input_stats:
+        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    if math.prod(input.shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    a = _normalized(clang.convert(input, dtypes.compute_dtype(input.dtype)), tuple(range(2, input.ndim)), eps)
     return clang.laid_out(clang.convert(_channel_affine(a, weight, bias), input.dtype), like=input)
 
 

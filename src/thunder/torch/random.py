@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from thunder import clang
 from thunder.core import prims
 from thunder.core.devices import to_device
 from thunder.core.proxies import TensorProxy
@@ -90,3 +91,23 @@ def randint(
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     return prims.random_integers(sizes_of((size,)), low, high, dtype or torch.int64, to_device(device))
+
+
+@torchsymbol("Tensor.uniform")
+def uniform(
+    self: TensorProxy, low: float = 0.0, high: float = 1.0, *, generator: torch.Generator | None = None
+) -> TensorProxy:
+    """What `uniform_` writes: random numbers from [low, high)."""
+    unsupported("uniform_", generator=generator)
+    return prims.uniform(self.shape, float(low), float(high), self.dtype, self.device)
+
+
+@torchsymbol("Tensor.normal")
+def normal(
+    self: TensorProxy, mean: float = 0.0, std: float = 1.0, *, generator: torch.Generator | None = None
+) -> TensorProxy:
+    """What `normal_` writes: random numbers of this mean and standard deviation."""
+    unsupported("normal_", generator=generator)
+    drawn = prims.normal(self.shape, self.dtype, self.device)
+    drawn = drawn if std == 1 else clang.mul(drawn, std)
+    return drawn if mean == 0 else clang.add(drawn, mean)

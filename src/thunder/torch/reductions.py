@@ -9,7 +9,7 @@ import torch
 from thunder import clang
 from thunder.core import dtypes, prims
 from thunder.core.proxies import TensorProxy
-from thunder.torch.language import torchsymbol
+from thunder.torch.language import sizes_of, torchsymbol
 
 Dims = int | Sequence[int] | None
 
@@ -19,6 +19,15 @@ def sum_(
     input: TensorProxy, dim: Dims = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> TensorProxy:
     return clang.sum(input, dim, keepdim, dtype)
+
+
+@torchsymbol("Tensor.sum_to_size")
+def sum_to_size(self: TensorProxy, *size: int | Sequence[int]) -> TensorProxy:
+    """`self` summed over the dimensions that broadcasting `size` to its shape repeats."""
+    shape = sizes_of(size)
+    if len(shape) > self.ndim or clang.broadcast_shapes(shape, self.shape) != self.shape:
+        raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(self.shape)}}}.")
+    return clang.sum_to(self, shape)
 
 
 @torchsymbol("prod", "Tensor.prod")

@@ -263,44 +263,6 @@ def tensor_split(input: TensorProxy, indices_or_sections: int | Sequence[int], d
     return tuple(clang.slice_dim(input, dim, b, max(b, e)) for b, e in pairwise(cuts))
 
 
-@torchsymbol("cat", "concat", "concatenate")
-def cat(tensors: Sequence[TensorProxy], dim: int = 0) -> TensorProxy:
-    tensors = list(tensors)
-    if not tensors:
-        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
-    dtype = clang.result_type(*tensors)
-    kept = [x for x in tensors if x.shape != (0,)] or tensors[:1]  # torch passes over empty vectors
-    dim = clang.canonical_dim(dim, kept[0].ndim)
-    for i, x in enumerate(kept):
-        if x.ndim == 0:
-            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
-        if x.ndim != kept[0].ndim:
-            raise RuntimeError(f"Tensors must have same number of dimensions: got {kept[0].ndim} and {x.ndim}")
-        for d in range(x.ndim):
-            if d != dim and x.shape[d] != kept[0].shape[d]:
-                raise RuntimeError(
-                    f"Sizes of tensors must match except in dimension {dim}. Expected size {kept[0].shape[d]} but got "
-                    f"size {x.shape[d]} for tensor number {i} in the list."
-                )
-    return prims.cat([clang.convert(x, dtype) for x in kept], dim)
-
-
-@torchsymbol("stack")
-def stack(tensors: Sequence[TensorProxy], dim: int = 0) -> TensorProxy:
-    tensors = list(tensors)
-    if not tensors:
-        raise RuntimeError("stack expects a non-empty TensorList")
-    for i, x in enumerate(tensors):
-        if x.shape != tensors[0].shape:
-            raise RuntimeError(
-                f"stack expects each tensor to be equal size, but got {list(tensors[0].shape)} at entry 0 and "
-                f"{list(x.shape)} at entry {i}"
-            )
-    dtype = clang.result_type(*tensors)
-    dim = clang.canonical_dim(dim, tensors[0].ndim + 1)
-    return prims.cat([clang.unsqueeze(clang.convert(x, dtype), dim) for x in tensors], dim)
-
-
 @torchsymbol("Tensor.repeat")
 def repeat(self: TensorProxy, *counts: int | Sequence[int], repeats: Sequence[int] | None = None) -> TensorProxy:
     """Copies of `self` side by side, `repeats[d]` along dimension d."""
