@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -148,6 +149,10 @@ def test_methods_on_every_layout(function, args, layout):
 
 
 KEYWORDS = [
+    (torch.sum, {"axis": 1, "keepdims": True}),
+    (torch.mean, {"axis": (0, 1)}),
+    (torch.softmax, {"axis": -1}),
+    (torch.add, {"other": numpy.float64(2.5)}),
     (T.view, {"size": (4, 6)}),
     (T.permute, {"dims": (1, 0, 2)}),
     (torch.permute, {"dims": (1, 0, 2)}),

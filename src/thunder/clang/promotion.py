@@ -46,9 +46,17 @@ def result_type(*values: TensorProxy | Number) -> torch.dtype:
         if isinstance(x, TensorProxy):
             at, dtype = (0 if x.shape else 1), x.dtype
         else:
-            at, dtype = 2, dtypes.to_dtype(x)
+            at, dtype = 2, dtypes.to_dtype(_number_type(x))
         groups[at] = dtype if groups[at] is None else dtypes.promote(groups[at], dtype)
     return _combine(groups[0], _combine(groups[1], groups[2]))
+
+
+def _number_type(x: Number) -> type:
+    """The Python number type of `x`, which may be one of NumPy's that derive from these."""
+    for kind in (bool, int, float, complex):
+        if isinstance(x, kind):
+            return kind
+    raise TypeError(f"{x!r} is neither a tensor nor a number")
 
 
 def _combine(higher: torch.dtype | None, lower: torch.dtype | None) -> torch.dtype | None:

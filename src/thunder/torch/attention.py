@@ -42,7 +42,7 @@ def scaled_dot_product_attention(
     if bias is not None:
         scores = clang.add(scores, clang.convert(bias, scores.dtype))
     weights = softmax(scores, -1)
-    if allowed is not None or bias is not None:  # a row in which nothing is allowed is 0, not NaN
+    if attn_mask is not None:  # a row in which nothing is allowed is 0, not NaN
         empty = clang.eq(clang.amax(scores, -1, keepdim=True), -math.inf)
         weights = clang.where(empty, 0.0, weights)
     if dropout_p > 0.0:

@@ -5,6 +5,8 @@ terms of `thunder.clang` and the primitives. Arguments that it does not cover ra
 then recorded as an opaque one. Arguments that torch refuses raise torch's exception.
 """
 
+import functools
+import inspect
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -41,6 +43,7 @@ updates: dict[Symbol, Callable[..., tuple[TensorProxy, ...]]] = {}
 # The dotted name under `torch` of the callable that runs an operation: "nn.functional.relu".
 stands_for: dict[Symbol, str] = {}
 
+_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 _CHANGES_SHAPE = frozenset({"detach", "squeeze", "swapaxes", "swapdims", "t", "transpose", "unsqueeze"})
 
 
@@ -57,9 +60,9 @@ def torchsymbol(*names: str, reflects: Sequence[str] = (), inplace: bool = False
 
     def decorate(meta: Callable) -> Symbol:
         name = meta.__name__.removesuffix("_")
-        symbol = Symbol(name, "ltorch", meta)
-        operations[name] = symbol
         given = names or tuple(n for n in (name, f"Tensor.{name}") if find(n) is not None)
+        symbol = Symbol(name, "ltorch", _with_numpy_names(meta, given[0]))
+        operations[name] = symbol
         stands_for[symbol] = given[0]
         for dotted in given:
             _enter(dotted, symbol)
@@ -70,6 +73,22 @@ def torchsymbol(*names: str, reflects: Sequence[str] = (), inplace: bool = False
         return symbol
 
     return decorate
+
+
+def _with_numpy_names(meta: Callable, dotted: str) -> Callable:
+    """`meta`, called with NumPy's names of its parameters too, where torch's callable takes these: `axis` for `dim`."""
+    parameters = inspect.signature(meta).parameters
+    names = {theirs: ours for theirs, ours in _NUMPY_NAMES.items() if ours in parameters}
+    if not names or dotted.startswith("nn.functional"):
+        return meta
+
+    @functools.wraps(meta)
+    def renamed(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            kwargs = {names.get(k, k): v for k, v in kwargs.items()}
+        return meta(*args, **kwargs)
+
+    return renamed
 
 
 def find(dotted: str) -> Callable | None:

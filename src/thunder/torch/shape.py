@@ -207,7 +207,7 @@ def select(input: TensorProxy, dim: int, index: int) -> TensorProxy:
     return clang.select(input, dim, index % size)
 
 
-@torchsymbol("unbind", "Tensor.unbind", "Tensor.__iter__")
+@torchsymbol("unbind", "Tensor.unbind")
 def unbind(input: TensorProxy, dim: int = 0) -> tuple[TensorProxy, ...]:
     if input.ndim == 0:
         raise RuntimeError("unbind: cannot be applied to a 0-dim tensor")
