@@ -16,7 +16,7 @@ import thunder
 from thunder.frontend.provenance import call_site
 from thunder_cli.errors import CommandError, did_you_mean
 
-FUNCTIONS = (FunctionType, type(len), functools.partial)
+_IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: attributes of the type cannot be set
 
 
 @dataclass
@@ -48,6 +48,11 @@ def is_jitted(x: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+def is_function(x: Any) -> bool:
+    """Whether `x` is called as a function is: no class, no method, no object of a class whose calls can be watched."""
+    return callable(x) and not isinstance(x, type | MethodType) and bool(type(x).__flags__ & _IMMUTABLE_TYPE)
 
 
 def compiled_of(jitted: Any) -> Any:
@@ -90,7 +95,7 @@ class Watch:
         if self.done:
             return value
         self.unwatch()
-        if not self.path and isinstance(value, FUNCTIONS) and not is_jitted(value):
+        if not self.path and is_function(value):
             return self.watched_function(value)
         try:
             owner = resolve(value, self.path[:-1], self.name)
@@ -112,7 +117,7 @@ class Watch:
                 self.watch_method(entry, "__call__", lambda x: True)
         elif self.path and is_method(owner, self.path[-1]):
             self.watch_method(owner, self.path[-1], lambda x: True)
-        elif self.path and isinstance(entry, FUNCTIONS):
+        elif self.path and is_function(entry):
             self.replace(owner, self.path[-1], self.watched_function(entry))
         elif callable(entry):
             self.watch_method(type(entry), "__call__", lambda x: x is entry)
