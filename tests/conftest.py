@@ -24,3 +24,7 @@ def load_fixture() -> Callable[[str], ModuleType]:
         return sys.modules[name]
 
     return load
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden texts again")

@@ -62,7 +62,7 @@ def _tensors_of_function(function: FunctionType) -> Iterator[tuple[torch.Tensor,
         yield from _tensors_in(value, access, name)
         if isinstance(value, FunctionType) and value is not function:
             yield from _tensors_of_function(value)
-    namespace = Access("globals", function.__globals__)
+    namespace = Access("globals", ".__globals__", root)
     for name in _global_names(function.__code__):
         if name in function.__globals__:
             yield from _tensors_in(function.__globals__[name], namespace.item(name).named(name), name)

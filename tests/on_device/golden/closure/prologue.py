@@ -1,0 +1,13 @@
+import torch
+
+def prologue(args, kwargs):
+  # args
+  # kwargs
+  if not (len(args) == 1 and not kwargs): return None
+  x = args[0]
+  scaled = scaled0
+  weight = scaled.__closure__[1].cell_contents
+  globals = scaled.__globals__
+  shift = globals['shift']
+  if not (TensorGuards0.check(x, weight, shift)): return None
+  return (x, weight, shift)
