@@ -9,6 +9,7 @@ import torch
 from thunder import clang
 from thunder.core import dtypes, prims
 from thunder.core.proxies import TensorProxy
+from thunder.torch.joining import cat
 from thunder.torch.language import sizes_of, torchsymbol
 
 Dims = int | Sequence[int] | None
@@ -257,6 +258,29 @@ def cumsum(input: TensorProxy, dim: int, *, dtype: torch.dtype | None = None) ->
     if dtype is None and dtypes.is_exact(input.dtype):
         dtype = torch.int64
     return prims.cumsum(clang.convert(input, dtype or input.dtype), clang.canonical_dim(dim, input.ndim))
+
+
+@torchsymbol("diff", "Tensor.diff")
+def diff(
+    input: TensorProxy,
+    n: int = 1,
+    dim: int = -1,
+    prepend: TensorProxy | None = None,
+    append: TensorProxy | None = None,
+) -> TensorProxy:
+    """The differences of neighbours along `dim`, `n` times over."""
+    dim = clang.canonical_dim(dim, input.ndim)
+    if input.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 1:
+        raise NotImplementedError("diff of order 0")
+    parts = [x for x in (prepend, input, append) if x is not None]
+    out = input if len(parts) == 1 else cat.meta(parts, dim)
+    subtract = clang.bitwise_xor if out.dtype is torch.bool else clang.sub
+    for _ in range(min(n, out.shape[dim])):
+        size = out.shape[dim]
+        out = subtract(clang.slice_dim(out, dim, 1, size), clang.slice_dim(out, dim, 0, size - 1))
+    return out
 
 
 @torchsymbol("topk", "Tensor.topk")
