@@ -8,9 +8,6 @@ from thunder.virtual_cuda.host_memory import copy_bytes
 
 def activate() -> None:
     """Compute on the host what torch would compute with its own CUDA kernels, which the driver refuses."""
-    torch.cuda.init()
-    # These libraries ask the driver for more than it has. Without them torch takes routes that end in ATen operations.
-    torch.backends.cudnn.enabled = False
     host_execution.register(_owned)
 
 

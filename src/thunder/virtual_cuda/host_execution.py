@@ -25,7 +25,9 @@ _COMPOSITE = frozenset({"copy_", "convolution", "convolution_backward", "convolu
 # Operations that take tensors of several devices: copies, and indices or lengths that may stay on the host.
 _MIXES_DEVICES = frozenset(
     {"copy_", "_foreach_copy_", "index.Tensor", "index.Tensor_out", "_unsafe_index.Tensor", "index_put_",
-     "_index_put_impl_", "_unsafe_index_put", "_cudnn_rnn", "_ctc_loss.Tensor", "_fused_adam_.tensor_lr",
+     "_index_put_impl_", "_unsafe_index_put", "_cudnn_rnn", "_ctc_loss",
+     "_ctc_loss.Tensor", "_use_cudnn_ctc_loss", "_use_cudnn_ctc_loss.Tensor", "_use_miopen_ctc_loss",
+     "_use_miopen_ctc_loss.Tensor", "_fused_adam_.tensor_lr",
      "_fused_adamw_.tensor_lr", "_fused_sgd_.tensor_lr", "_fused_adagrad_.tensor_lr"}
 )  # fmt: skip
 
@@ -44,6 +46,8 @@ def register(make_output: Callable[[torch.Tensor, torch.device], torch.Tensor]) 
         for name in torch._C._dispatch_get_registrations_for_dispatch_key(key)
         if name.startswith("aten::")
     }
+    # With cuDNN torch takes routes of its own for recurrent and normalizing layers; without, ATen's operations.
+    torch.backends.cudnn.enabled = False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch warns that its CUDA kernels are overridden: that is the point
         names |= {name for name in cuda_operations.IMPLEMENTATIONS if _exists(name)}
@@ -168,7 +172,7 @@ class _Call:
 
 
 def _materialized(host: torch.Tensor) -> torch.Tensor:
-    """The tensor with its values in memory, where torch put that off: a conjugate, a negative, zeros without storage."""
+    """The tensor with its values in memory, where torch put that off: conjugates, negatives, zeros without storage."""
     if host._is_zerotensor():
         return torch.zeros(host.shape, dtype=host.dtype)
     return host.resolve_conj().resolve_neg() if host.is_conj() or host.is_neg() else host

@@ -4,7 +4,9 @@ They are plain `torch.Tensor`s of device type CUDA whose bytes are a host tensor
 CUDA build has beside the kernels: allocation, views, and the answers of `torch.cuda`.
 """
 
+import itertools
 import time
+from collections import defaultdict
 from types import SimpleNamespace
 
 import torch
@@ -14,6 +16,7 @@ from thunder.virtual_cuda.chips import Chip
 from thunder.virtual_cuda.host_memory import device_alias, host_alias
 
 _CPU_KERNELS = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+_CUDA = 1  # c10::DeviceType::CUDA
 _libraries: list[torch.library.Library] = []
 
 
@@ -87,14 +90,21 @@ class _Storage:
 # ---- torch.cuda ----
 
 
-class Stream:
+class Stream(torch.Stream):
     """A stream of a virtual device. All work is done when it is asked for, so streams only compare."""
 
-    _default: dict[int, "Stream"] = {}
+    _ids = itertools.count()
 
-    def __init__(self, device=None, priority: int = 0, **kwargs):
-        self.device, self.priority = torch.device("cuda", torch.cuda._utils._get_device_index(device, True)), priority
-        self.cuda_stream = self.stream_id = id(self)
+    def __new__(cls, device=None, priority: int = 0, **kwargs):
+        index = torch.cuda._utils._get_device_index(device, True)
+        self = super().__new__(cls, stream_id=next(cls._ids), device_index=index, device_type=_CUDA)
+        self.priority = priority
+        return self
+
+    @property
+    def cuda_stream(self) -> int:
+        """What stands for the driver's handle."""
+        return self.stream_id
 
     def synchronize(self) -> None:
         """Nothing is outstanding."""
@@ -185,7 +195,6 @@ def _answer_for(chip: Chip, devices: int) -> None:
         "_cuda_synchronize": lambda: None,
         "_cuda_emptyCache": lambda: None,
         "_cuda_ipc_collect": lambda: None,
-        "_cuda_memoryStats": lambda device: {},
         "_cuda_resetPeakMemoryStats": lambda device: None,
         "_cuda_resetAccumulatedMemoryStats": lambda device: None,
         "_cuda_isInBadFork": lambda: False,
@@ -201,6 +210,8 @@ def _answer_for(chip: Chip, devices: int) -> None:
     cuda._get_device_properties = lambda index: properties
     cuda._exchange_device = cuda._maybe_exchange_device = device_guard.exchange
     cuda._initialized, cuda._cached_device_count = True, devices
+    # The memory of host tensors is the host's: none of the device's is in use.
+    cuda.memory_stats = cuda.memory.memory_stats = lambda device=None: defaultdict(int, num_ooms=0, num_alloc_retries=0)
     cuda.mem_get_info = cuda.memory.mem_get_info = lambda device=None: (chip.memory, chip.memory)
     cuda.Stream = cuda.streams.Stream = Stream
     cuda.Event = cuda.streams.Event = Event

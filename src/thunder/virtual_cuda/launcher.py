@@ -40,6 +40,8 @@ def environment(chip: str, devices: int = 1, python: str = sys.executable) -> di
     for name in [name for name in variables if name.startswith(CHIP_VARIABLE)]:
         del variables[name]
     variables |= {CHIP_VARIABLE: chip, DEVICES_VARIABLE: str(devices)}
+    if preload := _without_driver(variables.pop("LD_PRELOAD", "")):
+        variables["LD_PRELOAD"] = preload
     torch = _torch_directory(python)
     if not _built_with_cuda(torch):
         return variables
@@ -48,11 +50,9 @@ def environment(chip: str, devices: int = 1, python: str = sys.executable) -> di
         LIBRARY_VARIABLE: str(library),
         "THUNDER_VIRTUAL_CUDA_NAME": found.name,
         "THUNDER_VIRTUAL_CUDA_FIGURES": _figures(found, devices),
-        "LD_PRELOAD": _prepend(str(library), _without_driver(variables.get("LD_PRELOAD", ""))),
+        "LD_PRELOAD": _prepend(str(library), preload),
         "LD_LIBRARY_PATH": _prepend(str(library.parent), variables.get("LD_LIBRARY_PATH", "")),
         "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(devices))),
-        # cuDNN's and cuBLAS's own kernels are never reached; loading their modules early would ask the driver for them.
-        "CUDA_MODULE_LOADING": "LAZY",
     }
 
 
