@@ -112,6 +112,9 @@ METHODS = [
     (T.norm, ()),
     (T.norm, (1, 0)),
     (T.softmax, (-1,)),
+    (T.softmax, (-1, torch.float64)),
+    (F.softmax, (-1, 3, torch.float64)),
+    (torch.log_softmax, (1, torch.float64)),
     (T.add, (2,)),
     (T.__rsub__, (2,)),
     (T.__pow__, (2,)),
@@ -149,6 +152,7 @@ def test_methods_on_every_layout(function, args, layout):
 
 
 KEYWORDS = [
+    (torch.reshape, {"shape": (6, 4)}),
     (torch.sum, {"axis": 1, "keepdims": True}),
     (torch.mean, {"axis": (0, 1)}),
     (torch.softmax, {"axis": -1}),

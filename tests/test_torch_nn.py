@@ -215,3 +215,15 @@ def test_einsum(equation):
 def test_einsum_of_diagonals_and_ellipses_is_left_to_the_opaque_call(equation):
     with pytest.raises(NotImplementedError):
         Recorded(ltorch.einsum, equation, *(torch.ones(3, 3),) * (1 + equation.count(",")))
+
+
+@pytest.mark.parametrize("which", ["input", "weight", "neither"])
+def test_convolution_keeps_the_channels_last_layout(which):
+    x, weight = torch.randn(2, 4, 6, 6), torch.randn(8, 4, 3, 3)
+    if which == "input":
+        x = x.to(memory_format=torch.channels_last)
+    if which == "weight":
+        weight = weight.to(memory_format=torch.channels_last)
+    check(F.conv2d, x, weight, torch.randn(8), padding=1)
+    check(F.batch_norm, x, torch.zeros(4), torch.ones(4))
+    check(F.group_norm, x, 2)

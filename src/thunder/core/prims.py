@@ -485,7 +485,9 @@ def convolution(
         else:
             spatial.append((size + 2 * padding[d] - kernel) // stride[d] + 1)
     channels = weight.shape[1] * groups if transposed else weight.shape[0]
-    return tensor(a, shape=(a.shape[0], channels, *spatial))
+    shape = (a.shape[0], channels, *spatial)
+    order = channels_last_order(a) or channels_last_order(weight)
+    return tensor(a, shape=shape, strides=order and strides_in_order(shape, order))
 
 
 # ---- factories ----

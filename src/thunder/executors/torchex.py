@@ -268,8 +268,8 @@ def normal_like(self: torch.Tensor, mean: float = 0.0, std: float = 1.0, *, gene
     return torch.empty_like(self).normal_(mean, std)
 
 
-@implements(ltorch.matrix_T)
-def matrix_T(self: torch.Tensor) -> torch.Tensor:
+@implements(ltorch.T)
+def T(self: torch.Tensor) -> torch.Tensor:
     return self.permute(*reversed(range(self.ndim)))
 
 
@@ -306,6 +306,17 @@ def _view(self: torch.Tensor, *shape: Any, size: Any = None) -> torch.Tensor:
     return self.reshape(*shape) if size is None else self.reshape(size)
 
 
+def _softmax(function: Callable) -> Callable:
+    """nn.functional's softmax or log_softmax, called as torch's too: the dtype behind the dimension, or `axis`."""
+
+    def run(input: torch.Tensor, dim: Any = None, *rest: Any, **named: Any) -> torch.Tensor:
+        if rest and isinstance(rest[-1], torch.dtype):
+            named["dtype"] = rest[-1]
+        return function(input, named.pop("axis", dim), **named)
+
+    return run
+
+
 # ---- what a torch callable of another name runs ----
 
 _ELSEWHERE: dict[Symbol, str] = {
@@ -326,6 +337,9 @@ def _not_in_place(symbol: Symbol) -> Callable[..., bool]:
 def _register_the_rest() -> None:
     ltorch.div.implementation = _div
     runs(ltorch.div, "div", lambda input, other, **_: not is_number(input))
+    for symbol in (ltorch.softmax, ltorch.log_softmax):
+        symbol.implementation = _softmax(find(stands_for[symbol]))
+        runs(symbol, stands_for[symbol], lambda input, dim=None, *rest, axis=None, **_: not rest and axis is None)
     ltorch.view.implementation = _view  # the layout of a fusion's output may differ from the one that was traced
     runs(ltorch.view, "Tensor.reshape", lambda self, *shape, **named: not named)
     for symbol, name in _ELSEWHERE.items():

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -178,32 +179,34 @@ def _log_softmax(input: TensorProxy, dim: int, dtype: torch.dtype | None) -> Ten
     return clang.laid_out(clang.convert(clang.sub(shifted, total), dtype), like=input)
 
 
-def _softmax_symbols(name: str, compute: Callable[..., TensorProxy]) -> tuple[Symbol, Symbol]:
-    """torch.softmax and nn.functional.softmax take their arguments in different orders."""
-
-    def plain(input: TensorProxy, dim: int, dtype: torch.dtype | None = None) -> TensorProxy:
+def _softmax_symbol(name: str, compute: Callable[..., TensorProxy]) -> Symbol:
+    def meta(
+        input: TensorProxy,
+        dim: int | None = None,
+        *rest: Any,
+        _stacklevel: int = 3,
+        dtype: torch.dtype | None = None,
+    ) -> TensorProxy:
+        """`rest` is (dtype) as torch.softmax takes it, or (_stacklevel, dtype) as nn.functional.softmax does."""
+        if rest and isinstance(rest[-1], torch.dtype):
+            dtype = rest[-1]
+        if dim is None:
+            dim = 0 if input.ndim in (0, 1, 3) else 1
         return compute(input, dim, dtype)
 
-    def functional(
-        input: TensorProxy, dim: int | None = None, _stacklevel: int = 3, dtype: torch.dtype | None = None
-    ) -> TensorProxy:
-        implied = 0 if input.ndim in (0, 1, 3) else 1
-        return compute(input, implied if dim is None else dim, dtype)
-
-    plain.__name__, functional.__name__ = name, f"functional_{name}"
-    symbol = torchsymbol(name, f"Tensor.{name}", f"special.{name}")(plain)
-    return symbol, torchsymbol(f"nn.functional.{name}")(functional)
+    meta.__name__ = name
+    return torchsymbol(f"nn.functional.{name}", name, f"Tensor.{name}", f"special.{name}")(meta)
 
 
-softmax, functional_softmax = _softmax_symbols("softmax", _softmax)
-log_softmax, functional_log_softmax = _softmax_symbols("log_softmax", _log_softmax)
+softmax = _softmax_symbol("softmax", _softmax)
+log_softmax = _softmax_symbol("log_softmax", _log_softmax)
 
 
 @torchsymbol("nn.functional.softmin")
 def softmin(
     input: TensorProxy, dim: int | None = None, _stacklevel: int = 3, dtype: torch.dtype | None = None
 ) -> TensorProxy:
-    return functional_softmax.meta(clang.neg(input), dim, dtype=dtype)
+    return softmax.meta(clang.neg(input), dim, dtype=dtype)
 
 
 @torchsymbol("nn.functional.threshold", "threshold", inplace=True)

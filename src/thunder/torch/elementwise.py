@@ -269,6 +269,8 @@ def addcdiv(input: TensorProxy, tensor1: TensorProxy, tensor2: TensorProxy, *, v
 def logaddexp(input: TensorProxy, other: TensorProxy) -> TensorProxy:
     """`log(exp(input) + exp(other))`, without overflow."""
     dtype = clang.promoted_dtype(input, other)
+    if not dtypes.is_float(dtype):
+        raise NotImplementedError(f"logaddexp of {dtype}")
     a, b = (clang.convert(x, dtypes.compute_dtype(dtype)) for x in (input, other))
     greater = clang.maximum(a, b)
     sum_ = greater + clang.log1p(clang.exp(-clang.abs(a - b)))

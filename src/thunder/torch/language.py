@@ -61,7 +61,7 @@ def torchsymbol(*names: str, reflects: Sequence[str] = (), inplace: bool = False
     def decorate(meta: Callable) -> Symbol:
         name = meta.__name__.removesuffix("_")
         given = names or tuple(n for n in (name, f"Tensor.{name}") if find(n) is not None)
-        symbol = Symbol(name, "ltorch", _with_numpy_names(meta, given[0]))
+        symbol = Symbol(name, "ltorch", _with_numpy_names(meta, given))
         operations[name] = symbol
         stands_for[symbol] = given[0]
         for dotted in given:
@@ -75,11 +75,11 @@ def torchsymbol(*names: str, reflects: Sequence[str] = (), inplace: bool = False
     return decorate
 
 
-def _with_numpy_names(meta: Callable, dotted: str) -> Callable:
-    """`meta`, called with NumPy's names of its parameters too, where torch's callable takes these: `axis` for `dim`."""
+def _with_numpy_names(meta: Callable, given: Sequence[str]) -> Callable:
+    """`meta`, called with NumPy's names of its parameters too, where torch's callables take these: `axis` for `dim`."""
     parameters = inspect.signature(meta).parameters
     names = {theirs: ours for theirs, ours in _NUMPY_NAMES.items() if ours in parameters}
-    if not names or dotted.startswith("nn.functional"):
+    if not names or all(dotted.startswith("nn.functional") for dotted in given):
         return meta
 
     @functools.wraps(meta)

@@ -26,7 +26,7 @@ def _reduced(loss: TensorProxy, reduction: str) -> TensorProxy:
 def _pair(input: TensorProxy, target: TensorProxy) -> tuple[TensorProxy, TensorProxy]:
     """Both in the dtype to compute in."""
     dtype = clang.computation_dtype(input, target)
-    if dtypes.is_exact(dtype):
+    if not dtypes.is_float(dtype):
         raise NotImplementedError(f"a loss of {dtype}")
     return clang.convert(input, dtype), clang.convert(target, dtype)
 

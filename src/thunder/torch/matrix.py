@@ -102,7 +102,7 @@ def _add_product(input: TensorProxy, product: TensorProxy, beta: Number, alpha: 
     if beta != 0:
         added = clang.convert(input, dtype)
         out = clang.add(added if beta == 1 else clang.mul(added, beta), out)
-    return clang.convert(out, product.dtype)
+    return clang.laid_out(clang.convert(out, product.dtype))
 
 
 @torchsymbol("addmm", "Tensor.addmm")

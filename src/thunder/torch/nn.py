@@ -66,6 +66,8 @@ def _same_padding(a: TensorProxy, weight: TensorProxy, dilation: Sequence[int]) 
     """The input and the padding with which a convolution of stride 1 keeps the sizes."""
     totals = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:])]
     extra = [total % 2 for total in totals]
+    if any(extra) and a.dtype.is_complex:
+        raise NotImplementedError("padding of complex numbers")
     if any(extra):
         zero = clang.convert(0, a.dtype)
         a = prims.pad(a, zero, (0,) * a.ndim, (0, 0, *extra))

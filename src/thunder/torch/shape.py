@@ -38,14 +38,9 @@ def view_as(self: TensorProxy, other: TensorProxy) -> TensorProxy:
     return view.meta(self, other.shape)
 
 
-@torchsymbol("reshape")
-def reshape(input: TensorProxy, shape: Sequence[int]) -> TensorProxy:
-    return clang.reshape(input, sizes_of((shape,)))
-
-
-@torchsymbol("Tensor.reshape")
-def tensor_reshape(self: TensorProxy, *sizes: int | Sequence[int], shape: Sequence[int] | None = None) -> TensorProxy:
-    return clang.reshape(self, sizes_of(sizes, shape))
+@torchsymbol("Tensor.reshape", "reshape")
+def reshape(input: TensorProxy, *sizes: int | Sequence[int], shape: Sequence[int] | None = None) -> TensorProxy:
+    return clang.reshape(input, sizes_of(sizes, shape))
 
 
 @torchsymbol("Tensor.reshape_as")
@@ -91,7 +86,7 @@ def t(input: TensorProxy) -> TensorProxy:
 
 
 @torchsymbol("Tensor.T.__get__")
-def matrix_T(self: TensorProxy) -> TensorProxy:
+def T(self: TensorProxy) -> TensorProxy:
     """`self.T`"""
     return prims.permute(self, tuple(reversed(range(self.ndim))))
 
@@ -106,9 +101,9 @@ def mT(self: TensorProxy) -> TensorProxy:
     return clang.transpose(self, -2, -1)
 
 
-@torchsymbol("permute")
-def permute(input: TensorProxy, dims: Sequence[int]) -> TensorProxy:
-    dims = sizes_of((dims,))
+@torchsymbol("Tensor.permute", "permute")
+def permute(input: TensorProxy, *order: int | Sequence[int], dims: Sequence[int] | None = None) -> TensorProxy:
+    dims = sizes_of(order, dims)
     if len(dims) != input.ndim:
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
@@ -117,11 +112,6 @@ def permute(input: TensorProxy, dims: Sequence[int]) -> TensorProxy:
     if len({clang.canonical_dim(d, input.ndim) for d in dims}) != len(dims):
         raise RuntimeError("permute(): duplicate dims are not allowed.")
     return clang.permute(input, dims)
-
-
-@torchsymbol("Tensor.permute")
-def tensor_permute(self: TensorProxy, *order: int | Sequence[int], dims: Sequence[int] | None = None) -> TensorProxy:
-    return permute.meta(self, sizes_of(order, dims))
 
 
 @torchsymbol("movedim", "Tensor.movedim", "moveaxis", "Tensor.moveaxis")
@@ -343,6 +333,8 @@ def pad(input: TensorProxy, pad: Sequence[int], mode: str = "constant", value: f
     low, high = [0] * input.ndim, [0] * input.ndim
     for i in range(len(pad) // 2):
         low[-1 - i], high[-1 - i] = pad[2 * i], pad[2 * i + 1]
+    if input.dtype.is_complex:
+        raise NotImplementedError("pad of complex numbers")
     if any(size + before + behind < 0 for size, before, behind in zip(input.shape, low, high)):
         raise RuntimeError(f"The input size {list(input.shape)}, plus negative padding {list(pad)}, is less than zero")
     return prims.pad(input, clang.convert(value or 0, input.dtype), tuple(low), tuple(high))
