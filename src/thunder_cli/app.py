@@ -49,6 +49,3 @@ def main() -> None:
     except CommandError as error:
         print_error(str(error))
         sys.exit(error.code)
-    except BrokenPipeError:  # `thunder trace ... | head`: no one reads on
-        sys.stdout = None
-        sys.exit(0)

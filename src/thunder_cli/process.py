@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import IO
 
 from thunder_cli.events import Event, Failure, Finished, Output, Started, decode
 from thunder_cli.job import Job
@@ -27,10 +26,9 @@ def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
     worker = subprocess.Popen(command, env=environment, pass_fds=[send], stdout=subprocess.PIPE)
     os.close(send)
     events: queue.Queue[Event] = queue.Queue()
-    readers = [
-        _reader(os.fdopen(receive, "rb"), decode, events),
-        _reader(worker.stdout, lambda line: Output(line.decode(errors="replace").rstrip("\r\n")), events),
-    ]
+    told = LineReader(receive, decode, events)
+    printed = LineReader(worker.stdout.fileno(), _output, events)
+    readers = [told, printed]
     limit = Limit(worker, job.timeout)
     started = finished = False
     try:
@@ -55,20 +53,30 @@ def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
         if worker.poll() is None:
             worker.kill()
         worker.wait()
+    if printed.rest:
+        yield _output(printed.rest)
     if not finished:
         yield _death(worker.returncode, job, limit) if started or limit.asked else _no_start(worker.returncode)
 
 
-def _reader(pipe: IO[bytes], parse: Callable[[bytes], Event], events: "queue.Queue[Event]") -> threading.Thread:
-    """A thread that puts what comes through `pipe`, line by line, on the queue."""
+def _output(line: bytes) -> Output:
+    return Output(line.decode(errors="replace").rstrip("\r"))
 
-    def read() -> None:
-        for line in pipe:
-            events.put(parse(line))
 
-    thread = threading.Thread(target=read, daemon=True)
-    thread.start()
-    return thread
+class LineReader(threading.Thread):
+    """Puts what comes through a pipe, line by line, on a queue. `rest` is the line that has not ended."""
+
+    def __init__(self, pipe: int, parse: Callable[[bytes], Event], events: "queue.Queue[Event]"):
+        super().__init__(daemon=True)
+        self.pipe, self.parse, self.events = pipe, parse, events
+        self.rest = b""
+        self.start()
+
+    def run(self) -> None:
+        while chunk := os.read(self.pipe, 1 << 16):
+            *lines, self.rest = (self.rest + chunk).split(b"\n")
+            for line in lines:
+                self.events.put(self.parse(line))
 
 
 class Limit:

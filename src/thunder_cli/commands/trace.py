@@ -14,7 +14,7 @@ from thunder_cli.events import Event, Failure, Operation, Progress, Recorded
 from thunder_cli.job import Job
 from thunder_cli.render.json_lines import JsonView
 from thunder_cli.render.part import ONLY, Part
-from thunder_cli.render.printer import Printer
+from thunder_cli.render.printer import Printer, reader_may_leave
 from thunder_cli.render.progress import ProgressLine
 from thunder_cli.render.terminal import TerminalView
 from thunder_cli.session import Session
@@ -78,7 +78,9 @@ def trace(
     follow(process.run(job, device.worker_environment(chosen, virtual)), view, kept)
     code = exit_code(kept)
     if kept.stages:
-        view.show(Recorded(str(session.write(kept, found.stem, out))))
+        path = session.write(kept, found.stem, out)
+        with reader_may_leave():
+            view.show(Recorded(str(path)))
         part.check(kept.stages)
     raise typer.Exit(code)
 
@@ -93,10 +95,11 @@ def follow(events: Iterable[Event], view: JsonView | TerminalView, kept: Session
             progress.show(event.text)
             continue
         progress.clear()
-        if isinstance(event, Failure) and (stage := kept.unfinished()) is not None:
-            kept.add(stage)
-            view.show(stage)
-        view.show(event)
+        with reader_may_leave():
+            if isinstance(event, Failure) and (stage := kept.unfinished()) is not None:
+                kept.add(stage)
+                view.show(stage)
+            view.show(event)
     progress.clear()
 
 

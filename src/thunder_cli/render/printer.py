@@ -5,6 +5,8 @@ Colour only adds escape codes: the text is the same, and is never wrapped or cut
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TextIO
 
@@ -16,6 +18,15 @@ def wants_color(file: TextIO, no_color: bool) -> bool:
     if no_color or os.environ.get("NO_COLOR"):
         return False
     return file.isatty() or bool(os.environ.get("FORCE_COLOR"))
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """If nobody reads standard output any more (`| head`), what is still to be printed goes nowhere."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Printer:

@@ -16,7 +16,9 @@ class ProgressLine:
 
     def show(self, text: str) -> None:
         if self.status is not None:
-            self.status.update(f"{text} ...")
+            from rich.text import Text
+
+            self.status.update(Text(f"{text} ...", no_wrap=True, overflow="ellipsis"))
             self.status.start()
 
     def clear(self) -> None:
