@@ -37,11 +37,13 @@ class Value:
     Attributes:
         shape: its sizes, which the definition's text leaves symbolic where nvFuser does.
         expanded: dimensions longer than 1 whose elements are all the same one in memory.
+        of_input: whether nvFuser might give an input's memory for it.
     """
 
     dtype: DataType
     shape: tuple[int, ...]
     expanded: frozenset[int] = frozenset()
+    of_input: bool = False
 
     @property
     def ndim(self) -> int:
@@ -75,7 +77,7 @@ class Definition:
     def define_tensor(self, shape: Sequence[int], dtype: torch.dtype, layout: Layout) -> Value:
         """An input of the fusion."""
         expanded = {d for d, size in enumerate(shape) if size > 1 and layout.is_repeated(d)}
-        value = Value(DataType(dtype), tuple(shape), frozenset(expanded))
+        value = Value(DataType(dtype), tuple(shape), frozenset(expanded), of_input=True)
         self.inputs.append((value, layout))
         return value
 
@@ -103,14 +105,15 @@ class Definition:
 
     def copy(self, value: Value, dtype: DataType | None = None) -> Value:
         """A copy of `value`; nvFuser has one word for copying and converting."""
-        output = Value(dtype or value.dtype, value.shape, value.expanded)
+        is_same = dtype in (None, value.dtype)
+        output = Value(dtype or value.dtype, value.shape, value.expanded, value.of_input and is_same)
         self.call("cast", value, dtype=output.dtype, outputs=[output])
         return output
 
     def to_reduce(self, value: Value, operation: str) -> Value:
-        """`value` for a reduction. Each kind reduces a copy of its own: one tensor cannot start from two neutral elements.
+        """`value` for a reduction; a second kind of reduction gets a copy.
 
-        (nvFuser 0.2.36 fails on that with "Inconsistent setting of initialization value".)
+        nvFuser 0.2.36 fails on one tensor with two neutral elements ("Inconsistent setting of initialization value").
         """
         copies = self._reduced.setdefault(value, {})
         if operation not in copies:
@@ -143,7 +146,7 @@ class Definition:
         return self._text(_nvfuser_number, lambda order: [] if order == sorted(order, reverse=True) else order)
 
     def exact(self) -> str:
-        """The same with exact numbers, and the one argument that nvFuser leaves out: a program that defines the fusion."""
+        """The same with exact numbers and with the argument that nvFuser leaves out: it defines just this fusion."""
         return self._text(_exact_number, lambda order: order)
 
     def _text(self, number: Callable[[bool | float], str], stride_order: Callable[[list[int]], list[int]]) -> str:

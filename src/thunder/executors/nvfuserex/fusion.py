@@ -74,10 +74,13 @@ class Fusion:
         return sum(x.bytes for x in (*self.inputs, *self.outputs))
 
     def last_cuda_code(self) -> str:
-        """The CUDA kernel of the last call, as nvFuser generated it."""
+        """The CUDA kernels of the last call, as nvFuser generated them; RuntimeError says why there are none."""
+        if self.error:
+            raise RuntimeError(f"there is no kernel: nvFuser failed: {self.error}")
         if self.compiled.cuda_code is None:
-            why = f"nvFuser failed: {self.error}" if self.error else backend().reason
-            raise RuntimeError(f"there is no kernel: {why}")
+            raise RuntimeError(f"there is no kernel: {backend().reason}")
+        if not self.compiled.cuda_code:
+            raise RuntimeError("there is no kernel: nvFuser computes nothing here, the outputs are views of the inputs")
         return self.compiled.cuda_code
 
 

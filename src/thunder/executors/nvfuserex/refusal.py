@@ -3,15 +3,13 @@
 from collections.abc import Iterable
 
 from thunder.core import dtypes, prims
-from thunder.core.proxies import TensorProxy
+from thunder.core.proxies import Proxy, TensorProxy
 from thunder.core.symbol import BoundSymbol, Symbol, Tag
 from thunder.executors.nvfuserex.definition import DataType
 from thunder.executors.nvfuserex.translate import operand_types, rules
 
-MAX_DIMENSIONS = 8
-
-# The dtypes that nvFuser computes, by torch's object for each.
-_data_types = {data_type.value: data_type for data_type in DataType}
+_DATA_TYPES = {data_type.value: data_type for data_type in DataType}
+_LARGEST_INTEGER = 2**63 - 1
 
 _reasons: dict[Symbol, str] = {
     prims.matmul: "matrix product: torch calls cuBLAS",
@@ -20,14 +18,12 @@ _reasons: dict[Symbol, str] = {
     prims.embedding: "table lookup: torch has a kernel for it",
     prims.clone: "a copy: nvFuser would return the memory of its input",
     prims.contiguous: "a copy: nvFuser would return the memory of its input",
-    **dict.fromkeys(
-        (prims.cumsum, prims.gather, prims.scatter, prims.sort, prims.topk),
-        "nvFuser makes no kernel of it, it calls torch",
-    ),
     prims.device_put: "moves between devices",
     prims.copy_: "writes to memory",
-    prims.tensor_from_sequence: "made from Python values on the host",
+    prims.tensor_from_sequence: "made on the host, of Python values",
 }
+for primitive in (prims.cumsum, prims.gather, prims.scatter, prims.sort, prims.topk):
+    _reasons[primitive] = "nvFuser makes no kernel of it, it calls torch"
 
 
 def refusal(bound_symbol: BoundSymbol) -> str | None:
@@ -40,13 +36,9 @@ def refusal(bound_symbol: BoundSymbol) -> str | None:
 def _refusal_of_primitive(call: BoundSymbol) -> str | None:
     if call.symbol not in rules:
         return _unsupported(call.symbol)
-    return (
-        _refusal_of_tensors(call.inputs)
-        or _refusal_of_tensors(call.outputs)
-        or (None if call.outputs else "no tensor")
-        or _refusal_of_operands(call)
-        or _refusal_of_arguments(call)
-    )
+    if not call.outputs:
+        return "no tensor"
+    return _refusal_of_tensors(call.inputs) or _refusal_of_tensors(call.outputs) or _refusal_of_arguments(call)
 
 
 def _unsupported(symbol: Symbol) -> str:
@@ -59,30 +51,32 @@ def _unsupported(symbol: Symbol) -> str:
     return "not made of primitives"
 
 
-def _refusal_of_tensors(tensors: Iterable[object]) -> str | None:
+def _refusal_of_tensors(tensors: Iterable[Proxy]) -> str | None:
     for x in tensors:
         if not isinstance(x, TensorProxy):
-            continue
+            return f"{x.name} is no tensor"
         if x.device.type != "cuda":
-            return f"{x.name} is on the {'CPU' if x.device.type == 'cpu' else x.device.type} device"
-        if x.dtype not in _data_types:
+            return f"{x.name} is on {'the CPU' if x.device.type == 'cpu' else x.device}"
+        if x.dtype not in _DATA_TYPES:
             return f"nvFuser does not compute {dtypes.short_name(x.dtype)}"
-        if x.ndim > MAX_DIMENSIONS:
-            return f"{x.name} has {x.ndim} dimensions, nvFuser takes {MAX_DIMENSIONS}"
         if 0 in x.shape:
             return f"{x.name} has no elements"
     return None
 
 
-def _refusal_of_operands(call: BoundSymbol) -> str | None:
-    types = operand_types.get(call.symbol)
-    tensors = [x for x in call.inputs if isinstance(x, TensorProxy)]
-    if types is None or not tensors or _data_types[tensors[0].dtype] in types:
-        return None
-    return f"{call.symbol.name} of {dtypes.short_name(tensors[0].dtype)}"
-
-
 def _refusal_of_arguments(call: BoundSymbol) -> str | None:
-    if call.symbol is prims.full and isinstance(call.args[1], complex):
-        return "nvFuser does not compute complex numbers"
+    if any(isinstance(x, complex) or (isinstance(x, int) and abs(x) > _LARGEST_INTEGER) for x in call.args):
+        return "a number that nvFuser does not have"
+    if call.symbol is prims.slice_prim and any(step != 1 for step in call.args[3]):
+        return "nvFuser slices without steps"
+    if not call.inputs:
+        return None
+    dtype = call.inputs[0].dtype
+    if call.symbol is prims.where:
+        dtype = call.outputs[0].dtype
+    types = operand_types.get(call.symbol)
+    if types is not None and _DATA_TYPES[dtype] not in types:
+        return f"{call.symbol.name} of {dtypes.short_name(dtype)}"
+    if not dtype.is_floating_point and any(isinstance(x, float) for x in call.args):
+        return "combines integers with a float"
     return None

@@ -1,8 +1,8 @@
 """What each primitive is in nvFuser's words: a table of rules, `{primitive: rule(definition, *arguments)}`.
 
 A rule is given the primitive's arguments with values in place of proxies, and returns the value (or values) of exactly
-the primitive's dtype and shape. Half types are computed in float32 and rounded after every operation, as torch's kernels
-do. Nothing is left for nvFuser to convert or compute on the way: what it would add would be in its text and not in ours.
+the primitive's dtype and shape. Half types are computed in float32 and rounded after every operation, as torch's
+kernels do. Nothing is left for nvFuser to convert or add on the way: that would be in its text and not in ours.
 """
 
 from collections.abc import Callable, Sequence
@@ -293,6 +293,9 @@ def _detach(fd: Definition, a: Value) -> Value:
 
 # ---- shape ----
 
+# What nvFuser may answer with the memory it was given.
+VIEWS = ("broadcast", "expand", "permute", "reshape", "squeeze", "stride_order")
+
 
 @rule(prims.broadcast_in_dim)
 def _broadcast_in_dim(fd: Definition, a: Value, shape: Sequence[int], dims: Sequence[int]) -> Value:
@@ -308,14 +311,18 @@ def _broadcast_in_dim(fd: Definition, a: Value, shape: Sequence[int], dims: Sequ
 
 def _shaped(fd: Definition, operation: str, a: Value, sizes: Sequence[int], expanded: Any = (), **kwargs: Any) -> Value:
     """`fd.ops.<operation>(a, **kwargs)`, which gives the elements of `a` another shape."""
-    output = Value(a.dtype, tuple(sizes), frozenset(expanded))
+    output = Value(a.dtype, tuple(sizes), frozenset(expanded), a.of_input and operation in VIEWS)
     fd.call(operation, a, outputs=[output], **kwargs)
     return output
 
 
 @rule(prims.reshape)
 def _reshape(fd: Definition, a: Value, shape: Sequence[int]) -> Value:
-    return a if a.shape == tuple(shape) else _shaped(fd, "reshape", a, shape, new_shape=list(shape))
+    if a.shape == tuple(shape):
+        return a
+    if a.expanded:  # merging a repeated dimension, nvFuser 0.2.36 takes the wrong elements
+        a = _in_memory_of_its_own(fd, a)
+    return _shaped(fd, "reshape", a, shape, new_shape=list(shape))
 
 
 @rule(prims.permute)
@@ -402,7 +409,7 @@ def _without(a: Value, dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def _drop_repeated(fd: Definition, a: Value, dims: Sequence[int]) -> tuple[Value, list[int], int]:
-    """`a` without those of `dims` along which all elements are one, the others of `dims`, how often each stood there."""
+    """`a` without those of `dims` along which there is one element or one repeated, the rest of `dims`, the repeats."""
     single = [d for d in dims if a.shape[d] == 1]
     expanded = [d for d in dims if d in a.expanded]
     repeats = prod(a.shape[d] for d in expanded)
@@ -520,19 +527,18 @@ def translate(
     values: dict[Proxy, Any] = {
         proxy: fd.define_tensor(proxy.shape, proxy.dtype, layout) for proxy, layout in zip(inputs, layouts, strict=True)
     }
-    given = set(values.values())
-    views = set(inputs)
+    views = set(inputs)  # what is an input's memory in torch
     for call in region:
         result = rules[call.symbol](fd, *map_proxies(call.args, values), **map_proxies(call.kwargs, values))
         results = result if isinstance(result, tuple) else (result,)
         values.update(zip(call.outputs, results, strict=True))
-        if Tag.SHAPE_ONLY in call.symbol.tags:
+        if Tag.SHAPE_ONLY in call.symbol.tags and views.issuperset(call.inputs):
             views.update(call.outputs)
     may_reorder = any(x.stride_order for x in layouts) or any(call.symbol is prims.permute for call in region)
     for proxy in outputs:
         value = values[proxy]
         # Elements that nvFuser would repeat, or take from an input, and torch would not.
-        lacks_memory = any(proxy.strides[d] for d in value.expanded) or (value in given and proxy not in views)
+        lacks_memory = any(proxy.strides[d] for d in value.expanded) or (value.of_input and proxy not in views)
         if lacks_memory:
             value = _in_memory_of_its_own(fd, value)
         if (may_reorder or lacks_memory) and value.ndim > 1 and is_dense(proxy.shape, proxy.strides):

@@ -1,0 +1,76 @@
+"""Why operations are not fused."""
+
+import pytest
+import torch
+from regions import CUDA, b8, f32, i64
+
+from thunder.core import prims
+from thunder.core.proxies import TensorProxy
+from thunder.core.symbol import BoundSymbol, Symbol
+from thunder.core.trace import Trace, record
+from thunder.executors.nvfuserex import ex
+
+CPU = torch.device("cpu")
+
+
+def refusal(build, *inputs: tuple[tuple, torch.dtype, torch.device]) -> str | None:
+    trace = Trace("computation")
+    proxies = [
+        TensorProxy(trace.new_name(f"a{n}"), shape=shape, dtype=dtype, device=device)
+        for n, (shape, dtype, device) in enumerate(inputs)
+    ]
+    with record(trace):
+        build(*proxies)
+    return ex.refusal(trace.bound_symbols[-1])
+
+
+MATRIX = ((4, 4), f32, CUDA)
+
+
+@pytest.mark.parametrize(
+    ("build", "inputs", "reason"),
+    [
+        (prims.neg, [MATRIX], None),
+        (prims.neg, [((4,), f32, CPU)], "a0 is on the CPU"),
+        (prims.neg, [((0, 4), f32, CUDA)], "a0 has no elements"),
+        (prims.neg, [((4,), torch.uint8, CUDA)], "nvFuser does not compute u8"),
+        (prims.neg, [((4,), torch.complex64, CUDA)], "nvFuser does not compute c64"),
+        (lambda a: prims.convert_element_type(a, torch.int8), [MATRIX], "nvFuser does not compute i8"),
+        (prims.exp, [((4,), i64, CUDA)], "exp of i64"),
+        (lambda a: prims.sum(a, (0,)), [((4,), b8, CUDA)], "sum of b8"),
+        (lambda a: prims.add(a, 1.5), [((4,), i64, CUDA)], "combines integers with a float"),
+        (lambda a: prims.add(a, 2**63), [((4,), i64, CUDA)], "a number that nvFuser does not have"),
+        (lambda a: prims.mul(a, 1j), [MATRIX], "a number that nvFuser does not have"),
+        (prims.matmul, [MATRIX, MATRIX], "matrix product: torch calls cuBLAS"),
+        (lambda a: prims.slice(a, (0, 0), (4, 4), (2, 1)), [MATRIX], "nvFuser slices without steps"),
+        (lambda a: prims.flip(a, (0,)), [MATRIX], "nvFuser has no flip"),
+        (lambda a: prims.argmax(a, 0), [MATRIX], "nvFuser has no argmax"),
+        (lambda a: prims.cumsum(a, 0), [MATRIX], "nvFuser makes no kernel of it, it calls torch"),
+        (prims.clone, [MATRIX], "a copy: nvFuser would return the memory of its input"),
+        (
+            lambda: prims.uniform((4,), 0, 1, f32, CUDA),
+            [],
+            "random numbers: torch draws them, so that they are eager's",
+        ),
+        (lambda: prims.full((4,), 1, f32, CUDA), [], None),
+        (lambda: prims.full((4,), 1, f32, CPU), [], "t0 is on the CPU"),
+        (prims.copy_, [MATRIX, MATRIX], "writes to memory"),
+    ],
+)
+def test_reason(build, inputs: list, reason: str | None):
+    assert refusal(build, *inputs) == reason
+
+
+def test_a_composite_is_refused_for_what_it_is_made_of():
+    square = Symbol("square", "ltorch", lambda a: prims.matmul(prims.neg(a), a))
+    assert refusal(square, MATRIX) == "matrix product: torch calls cuBLAS"
+    twice = Symbol("twice", "ltorch", lambda a: prims.add(prims.neg(a), a))
+    assert refusal(twice, MATRIX) is None
+
+
+def test_an_opaque_call_is_refused():
+    trace = Trace("computation")
+    a = TensorProxy("a", shape=(4,), dtype=f32, device=CUDA)
+    with record(trace):
+        out = prims.neg(a)
+    assert ex.refusal(BoundSymbol(Symbol("fft", "torch"), (a,), {}, out)) == "not made of primitives"
