@@ -12,7 +12,7 @@ from thunder_cli.commands.sessions import sessions
 from thunder_cli.commands.show import show
 from thunder_cli.commands.targets import targets
 from thunder_cli.commands.trace import trace
-from thunder_cli.errors import CommandError
+from thunder_cli.errors import CommandError, Exit
 from thunder_cli.render.terminal import print_error
 
 app = typer.Typer(
@@ -49,3 +49,8 @@ def main() -> None:
     except CommandError as error:
         print_error(str(error))
         sys.exit(error.code)
+    except Exception as error:
+        print_error(f"failed: {type(error).__name__}: {error}\nThis is a bug in thunder; -v prints where.")
+        if "-v" in sys.argv or "--verbose" in sys.argv:
+            raise
+        sys.exit(Exit.OURS)

@@ -43,7 +43,9 @@ def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
             except KeyboardInterrupt:  # the worker got it too
                 limit.interrupt()
                 continue
-            started = started or isinstance(event, Started)
+            if isinstance(event, Started):
+                started = True
+                limit.begin()
             if isinstance(event, Finished):
                 finished = True
             else:
@@ -83,10 +85,15 @@ class Limit:
     """The time limit of a worker: first it is asked to say where it is, then killed."""
 
     def __init__(self, worker: "subprocess.Popen[bytes]", seconds: float | None):
-        self.worker = worker
-        self.deadline = None if seconds is None else time.monotonic() + seconds
+        self.worker, self.seconds = worker, seconds
+        self.deadline: float | None = None
         self.asked = self.killed = False
         self.ended: float | None = None
+
+    def begin(self) -> None:
+        """The program starts; what came before, importing torch, does not count."""
+        if self.seconds is not None and self.deadline is None:
+            self.deadline = time.monotonic() + self.seconds
 
     def check(self) -> None:
         if self.deadline is None or time.monotonic() < self.deadline or self.killed:

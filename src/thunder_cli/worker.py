@@ -53,6 +53,8 @@ def main() -> None:
     signal.signal(TIMEOUT_SIGNAL, _raise_timed_out)
     try:
         work(job, channel.emit)
+    except KeyboardInterrupt:
+        channel.emit(Failure("program", f"{job.script or job.module}: interrupted before it started."))
     except Exception as error:
         channel.emit(trouble.our_failure(error, "starting"))
     channel.emit(Finished())

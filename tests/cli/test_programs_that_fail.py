@@ -84,7 +84,7 @@ def directory(tmp_path_factory):
             "raises",
             ["program.py:10: ValueError: no such luck\n", "    return helper(b)\n"],
         ),
-        ("hangs", ["program.py:20: still running after 10 seconds", "--timeout"]),
+        ("hangs", ["program.py:20: still running after 4 seconds", "--timeout"]),
         ("exits", ["program.py:26: the program ended itself with sys.exit(5) while exits was traced"]),
         ("leaves", ["program.py ended its process with exit code 7"]),
         ("kills", ["program.py was killed by SIGKILL"]),
@@ -93,7 +93,7 @@ def directory(tmp_path_factory):
     ],
 )
 def test_what_was_traced_until_the_end_is_shown_and_recorded_with_the_error(directory, entry, said):
-    done = thunder("trace", f"program.py:{entry}", "--target", "cpu", "--timeout", "10", cwd=directory)
+    done = thunder("trace", f"program.py:{entry}", "--target", "cpu", "--timeout", "4", cwd=directory)
     assert done.returncode == 3
     assert all(part in done.stderr for part in said), done.stderr
     assert "thunder_cli" not in done.stderr and "src/thunder" not in done.stderr
@@ -120,6 +120,20 @@ def test_an_entry_that_cannot_be_called_so_is_a_usage_error(directory, entry, in
     assert all(part in done.stderr for part in said), done.stderr
     assert "Traceback" not in done.stderr
     assert not list(directory.glob(".thunder/sessions/bare-*"))
+
+
+def test_a_program_that_will_not_end_is_killed(directory):
+    """It catches the exception by which it is told to end."""
+    (directory / "stubborn.py").write_text(
+        "import time, torch\n"
+        "def foo(x):\n    y = x + 1\n    while True:\n"
+        "        try: time.sleep(9)\n        except BaseException: pass\n"
+        "foo(torch.ones(2))\n"
+    )
+    done = thunder("trace", "stubborn.py:foo", "--target", "cpu", "--timeout", "1", cwd=directory)
+    assert done.returncode == 3
+    assert "stubborn.py was still running after 1 seconds, did not end when asked to, and was killed" in done.stderr
+    assert "ltorch.add(x, 1)" in done.stdout
 
 
 def test_an_unknown_executor_lists_those_there_are(directory):
