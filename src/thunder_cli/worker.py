@@ -105,8 +105,9 @@ def started(job: Job) -> Started:
 
 def run_program(job: Job, tracing: "Callable[[Call], Any]", emit: Callable[[Event], None]) -> None:
     """Load the user's program, and trace its entry on the inputs that the job, the program or its own call gives."""
-    from thunder_cli.entry import Call, Watch, entry_object
-    from thunder_cli.tracing import check_arity, check_required
+    from thunder_cli.arguments import check_arity, check_required
+    from thunder_cli.entry import Call, entry_object
+    from thunder_cli.watch import Watch
 
     program = Program(job)
     emit(Progress(f"running {program.name}"))

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from thunder_cli import inputs
-from thunder_cli.entry import Watch, entry_object
+from thunder_cli.entry import entry_object
 from thunder_cli.errors import CommandError
 from thunder_cli.job import Job
 from thunder_cli.script import Program
+from thunder_cli.watch import Watch
 
 
 @pytest.fixture

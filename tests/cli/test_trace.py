@@ -204,3 +204,16 @@ def test_a_module_is_found_as_python_finds_it(run, tmp_path):
     done = run("trace", "package.layers:twice", *arguments)
     assert done.returncode == 0, done.stderr
     assert '# x: "cpu f32[2, 3]"' in done.stdout and "# package/layers.py:2:     return x * 2" in done.stdout
+
+
+def test_what_the_program_jits_itself_is_traced_with_its_own_options(run, tmp_path):
+    (tmp_path / "own.py").write_text(
+        "import thunder, torch\n"
+        "class Model(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+        "model = thunder.jit(Model(), executors=['torch'])\n"
+        "print(model(torch.ones(2)), len(thunder.last_traces(model)))\n"
+    )
+    done = run("trace", "own.py:model", "--target", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert 'inputs    x: "cpu f32[2]"' in done.stdout and "equal to eager" in done.stdout
+    assert "program   │ tensor([2., 2.]) 4" in done.stdout
