@@ -68,6 +68,12 @@ def test_the_driver_is_built_once(tmp_path, monkeypatch):
 
 
 @needs_driver
+def test_a_cache_path_with_a_space_works(virtual, tmp_path):
+    done = virtual("-c", "import torch; print(torch.cuda.device_count())", XDG_CACHE_HOME=str(tmp_path / "a cache"))
+    assert done.stdout == "1\n", done.stderr
+
+
+@needs_driver
 def test_a_cache_that_cannot_be_written_is_replaced_by_a_temporary_one(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")

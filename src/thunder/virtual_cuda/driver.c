@@ -349,10 +349,15 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream UNUSED, enum cudaStreamCap
 cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream UNUSED, enum cudaStreamCaptureStatus *status,
                                         unsigned long long *id UNUSED, cudaGraph_t *graph UNUSED,
                                         const cudaGraphNode_t **dependencies UNUSED, size_t *count UNUSED) {
+#else
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream UNUSED, enum cudaStreamCaptureStatus *status,
+                                     unsigned long long *id UNUSED, cudaGraph_t *graph UNUSED,
+                                     const cudaGraphNode_t **dependencies UNUSED,
+                                     const cudaGraphEdgeData **edges UNUSED, size_t *count UNUSED) {
+#endif
   *status = cudaStreamCaptureStatusNone;
   return 0;
 }
-#endif
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode UNUSED) { return 0; }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream UNUSED, cudaHostFn_t function, void *data) { function(data); return 0; }
 CUresult cuStreamSynchronize(CUstream stream UNUSED) { return 0; }

@@ -24,7 +24,7 @@ LIBRARY_VARIABLE = "THUNDER_VIRTUAL_CUDA_LIBRARY"
 MAX_DEVICES = 16
 
 _SOURCE = Path(__file__).with_name("driver.c")
-_INCLUDE = Path(__file__).with_name("include")
+_ANNOTATIONS = Path(__file__).with_name("include") / "host_defines.h"
 
 
 class VirtualDeviceError(RuntimeError):
@@ -46,11 +46,13 @@ def environment(chip: str, devices: int = 1, python: str = sys.executable) -> di
     if not _built_with_cuda(torch):
         return variables
     library = build_driver(_headers(torch))
+    # A path with a space is two paths to LD_PRELOAD; the name alone is found through LD_LIBRARY_PATH.
+    preloaded = library.name if re.search(r"[\s:]", str(library)) else str(library)
     return variables | {
         LIBRARY_VARIABLE: str(library),
         "THUNDER_VIRTUAL_CUDA_NAME": found.name,
         "THUNDER_VIRTUAL_CUDA_FIGURES": _figures(found, devices),
-        "LD_PRELOAD": _prepend(str(library), preload),
+        "LD_PRELOAD": _prepend(preloaded, preload),
         "LD_LIBRARY_PATH": _prepend(str(library.parent), variables.get("LD_LIBRARY_PATH", "")),
         "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(devices))),
     }
@@ -115,7 +117,7 @@ def build_driver(headers: Path) -> Path:
     errors = []
     for root in _cache_roots():
         library = root / key / "libcuda.so.1"
-        if library.exists():
+        if library.exists() and _is_ours(library) and _is_ours(library.parent):
             return library
         try:
             return _compile(compiler, headers, library)
@@ -126,8 +128,7 @@ def build_driver(headers: Path) -> Path:
 
 def _cache_key(compiler: str, headers: Path) -> str:
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
-    contents = [_SOURCE, Path(__file__), *sorted(_INCLUDE.rglob("*.h")), headers / "cuda.h"]
-    contents.append(headers / "cuda_runtime_api.h")
+    contents = [_SOURCE, _ANNOTATIONS, Path(__file__), headers / "cuda.h", headers / "cuda_runtime_api.h"]
     digest = hashlib.sha256(version + str(headers).encode())
     for path in contents:
         digest.update(path.read_bytes())
@@ -139,16 +140,22 @@ def _cache_roots() -> list[Path]:
     return [cache / "thunder" / "virtual_cuda", Path(tempfile.gettempdir()) / f"thunder-virtual-cuda-{os.getuid()}"]
 
 
+def _is_ours(path: Path) -> bool:
+    """Whether this user made it: nobody else's library is to be loaded."""
+    return path.stat().st_uid == os.getuid()
+
+
 def _compile(compiler: str, headers: Path, library: Path) -> Path:
     """Compile into a directory of our own and rename it into place, so that no one ever sees half a library."""
     library.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if library.parent.stat().st_uid != os.getuid():
+    if not _is_ours(library.parent):
         raise PermissionError("belongs to another user")
     with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
-        refused = Path(scratch) / "refused.c"
+        refused, output, crt = (Path(scratch) / name for name in ("refused.c", library.name, "crt"))
         refused.write_text(_refusals(headers))
-        output = Path(scratch) / library.name
-        command = [compiler, "-shared", "-fPIC", "-O1", f"-I{_INCLUDE}", f"-I{headers}", str(_SOURCE), str(refused)]
+        crt.mkdir()
+        shutil.copy(_ANNOTATIONS, crt)  # NVIDIA's headers include it as crt/host_defines.h
+        command = [compiler, "-shared", "-fPIC", "-O1", f"-I{scratch}", f"-I{headers}", str(_SOURCE), str(refused)]
         command += ["-o", str(output), f"-Wl,-soname,{library.name}", "-ldl", "-lpthread"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
