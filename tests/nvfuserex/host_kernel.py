@@ -1,8 +1,8 @@
 """Runs nvFuser's generated kernels on the CPU: an oracle for what a translation computes, where there is no GPU.
 
 The kernel's text is compiled for the host as it stands, together with nvFuser's own helper functions out of the
-complete source that it hands to NVRTC. What this file adds is the machine around them: indices, memory, rounding to half
-types, and reductions over a block of one thread. Mathematical functions are the host's.
+complete source that it hands to NVRTC. What this file adds is the machine around them: indices, memory, rounding to
+half types, and reductions over a block of one thread. Mathematical functions are the host's.
 """
 
 import ctypes

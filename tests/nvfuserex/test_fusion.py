@@ -99,6 +99,12 @@ def test_repro_says_what_it_needs(seen: dict):
 
 
 @pytest.mark.skipif(not installed(), reason="nvFuser is not installed")
+def test_torch_runs_what_nvfuser_cannot_compile(seen: dict):
+    assert seen["error"] == "cannot compile this"
+    assert seen["values in spite of it"] == seen["values"]
+
+
+@pytest.mark.skipif(not installed(), reason="nvFuser is not installed")
 def test_repro_runs(seen: dict, tmp_path: Path):
     script = tmp_path / "repro.py"
     script.write_text(seen["repro"] + "print(fd, end='')\n")

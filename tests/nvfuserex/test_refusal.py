@@ -43,6 +43,11 @@ MATRIX = ((4, 4), f32, CUDA)
         (lambda a: prims.mul(a, 1j), [MATRIX], "a number that nvFuser does not have"),
         (prims.matmul, [MATRIX, MATRIX], "matrix product: torch calls cuBLAS"),
         (lambda a: prims.slice(a, (0, 0), (4, 4), (2, 1)), [MATRIX], "nvFuser slices without steps"),
+        (
+            lambda a: prims.slice(a, (0, 0), (4, 1), (1, 1)),
+            [MATRIX],
+            "nvFuser mistakes a dimension cropped to one element",
+        ),
         (lambda a: prims.flip(a, (0,)), [MATRIX], "nvFuser has no flip"),
         (lambda a: prims.argmax(a, 0), [MATRIX], "nvFuser has no argmax"),
         (lambda a: prims.cumsum(a, 0), [MATRIX], "nvFuser makes no kernel of it, it calls torch"),

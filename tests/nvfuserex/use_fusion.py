@@ -54,4 +54,17 @@ seen["kept"] = first.stored_inputs
 wrapper.store_inputs = True
 wrapper(a, b)
 seen["kept when asked"] = wrapper.last_used.stored_inputs[0] is a
+
+
+def fails(*args, **kwargs):
+    raise RuntimeError("cannot compile this\nException raised from somewhere\nframe #0: 0x7f")
+
+
+if seen["backend"] == "virtual":
+    broken = nvfuserex.ex.fuse("nvFusion1", calls, inputs, outputs)
+    broken.implementation(a, b)
+    program = broken.implementation.last_used.program
+    program.fd.execute = fails
+    seen["error"] = program.compile((a, b)).error
+    seen["values in spite of it"] = [x.tolist() for x in program.run(program.compile((a, b)), (a, b))]
 print(json.dumps(seen))

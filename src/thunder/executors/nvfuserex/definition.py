@@ -125,17 +125,19 @@ class Definition:
         self.outputs.append(value if value in self._made_by else self.copy(value))
 
     def statements(self) -> list[Statement]:
-        """What the outputs need, each statement after those that make its inputs, found depth first."""
+        """What the outputs need, in nvFuser's order: depth first from those outputs that nothing else is made of."""
+        used = {x for statement in self._reached(self.outputs) for x in statement.inputs()}
+        return self._reached([x for x in self.outputs if x not in used])
+
+    def _reached(self, values: Sequence[Value]) -> list[Statement]:
+        """The statements that `values` come from, each after those that make its inputs."""
         order: dict[Statement, None] = {}
-        for output in self.outputs:
-            stack: list[tuple[Statement, bool]] = [(self._made_by[output], False)]
-            while stack:
-                statement, inputs_done = stack.pop()
-                if statement in order:
-                    continue
-                if inputs_done:
-                    order[statement] = None
-                    continue
+        stack = [(self._made_by[x], False) for x in reversed(values)]
+        while stack:
+            statement, inputs_done = stack.pop()
+            if inputs_done:
+                order[statement] = None
+            elif statement not in order:
                 stack.append((statement, True))
                 made = [self._made_by[x] for x in statement.inputs() if x in self._made_by]
                 stack.extend((s, False) for s in reversed(made))

@@ -69,6 +69,10 @@ def _refusal_of_arguments(call: BoundSymbol) -> str | None:
         return "a number that nvFuser does not have"
     if call.symbol is prims.slice_prim and any(step != 1 for step in call.args[3]):
         return "nvFuser slices without steps"
+    if call.symbol in (prims.slice_prim, prims.pad):
+        sizes = zip(call.inputs[0].shape, call.outputs[0].shape)
+        if any(before > after == 1 for before, after in sizes):
+            return "nvFuser mistakes a dimension cropped to one element"
     if not call.inputs:
         return None
     dtype = call.inputs[0].dtype

@@ -318,11 +318,14 @@ def _shaped(fd: Definition, operation: str, a: Value, sizes: Sequence[int], expa
 
 @rule(prims.reshape)
 def _reshape(fd: Definition, a: Value, shape: Sequence[int]) -> Value:
-    if a.shape == tuple(shape):
-        return a
-    if a.expanded:  # merging a repeated dimension, nvFuser 0.2.36 takes the wrong elements
-        a = _in_memory_of_its_own(fd, a)
-    return _shaped(fd, "reshape", a, shape, new_shape=list(shape))
+    # Sizes of 1 are dropped and added here: nvFuser would do so where it knows the sizes, and its text would show it.
+    sizes = [size for size in shape if size != 1]
+    a = _squeeze(fd, a, [d for d, size in enumerate(a.shape) if size == 1])
+    if list(a.shape) != sizes:
+        if a.expanded:  # merging a repeated dimension, nvFuser 0.2.36 takes the wrong elements
+            a = _in_memory_of_its_own(fd, a)
+        a = _shaped(fd, "reshape", a, sizes, new_shape=sizes)
+    return _broadcast_in_dim(fd, a, shape, [d for d, size in enumerate(shape) if size != 1])
 
 
 @rule(prims.permute)
@@ -335,11 +338,7 @@ def _permute(fd: Definition, a: Value, dims: Sequence[int]) -> Value:
 
 @rule(prims.squeeze)
 def _squeeze(fd: Definition, a: Value, dims: Sequence[int]) -> Value:
-    kept = [d for d in range(a.ndim) if d not in dims]
-    if len(kept) == a.ndim:
-        return a
-    expanded = {i for i, d in enumerate(kept) if d in a.expanded}
-    return _shaped(fd, "squeeze", a, [a.shape[d] for d in kept], expanded, dims=sorted(dims))
+    return _shaped(fd, "squeeze", a, *_kept(a, dims), dims=sorted(dims)) if dims else a
 
 
 def _as_padded(fd: Definition, a: Value) -> Value:
@@ -390,7 +389,7 @@ def _cat(fd: Definition, tensors: Sequence[Value], dim: int) -> Value:
 @rule(prims.take)
 def _take(fd: Definition, a: Value, index: Value, dim: int) -> Value:
     if index.ndim == 0:
-        return _indexed(fd, "select", a, index, dim, _without(a, [dim]))
+        return _indexed(fd, "select", a, index, dim, _kept(a, [dim])[0])
     index = _broadcast_in_dim(fd, index, [index.shape[0] if d == dim else 1 for d in range(a.ndim)], [dim])
     return _indexed(fd, "index_select", a, index, dim, [*a.shape[:dim], index.shape[dim], *a.shape[dim + 1 :]])
 
@@ -404,8 +403,10 @@ def _indexed(fd: Definition, operation: str, a: Value, index: Value, dim: int, s
 # ---- reductions ----
 
 
-def _without(a: Value, dims: Sequence[int]) -> tuple[int, ...]:
-    return tuple(size for d, size in enumerate(a.shape) if d not in dims)
+def _kept(a: Value, dims: Sequence[int]) -> tuple[tuple[int, ...], frozenset[int]]:
+    """The sizes of the dimensions other than `dims`, and which of these are expanded."""
+    kept = [d for d in range(a.ndim) if d not in dims]
+    return tuple(a.shape[d] for d in kept), frozenset(i for i, d in enumerate(kept) if d in a.expanded)
 
 
 def _drop_repeated(fd: Definition, a: Value, dims: Sequence[int]) -> tuple[Value, list[int], int]:
@@ -418,17 +419,15 @@ def _drop_repeated(fd: Definition, a: Value, dims: Sequence[int]) -> tuple[Value
         return a, sorted(dims), 1
     kept = [d for d in range(a.ndim) if d not in gone]
     flags = {"squeeze_expanded": True} if expanded else {}
-    still = {i for i, d in enumerate(kept) if d in a.expanded}
-    a = _shaped(fd, "squeeze", a, [a.shape[d] for d in kept], still, dims=gone, **flags)
+    a = _shaped(fd, "squeeze", a, *_kept(a, gone), dims=gone, **flags)
     return a, [i for i, d in enumerate(kept) if d in dims], repeats
 
 
 def _reduce(fd: Definition, operation: str, a: Value, dims: Sequence[int], **kwargs: Any) -> Value:
     if not dims:
         return a
-    kept = [d for d in range(a.ndim) if d not in dims]
-    expanded = {i for i, d in enumerate(kept) if d in a.expanded}
-    return _shaped(fd, operation, fd.to_reduce(a, operation), _without(a, dims), expanded, dims=list(dims), **kwargs)
+    shape, expanded = _kept(a, dims)
+    return _shaped(fd, operation, fd.to_reduce(a, operation), shape, expanded, dims=list(dims), **kwargs)
 
 
 @rule(prims.sum_prim, *FLOATS, *INTEGERS)
@@ -471,8 +470,8 @@ def _var_mean(fd: Definition, a: Value, dims: Sequence[int], correction: Number)
     count = prod(a.shape[d] for d in dims)
     inside, dims, repeats = _drop_repeated(fd, inside, dims)
     if dims:
-        shape = _without(inside, dims)
-        mean, squares, n = (Value(t, shape) for t in (inside.dtype, inside.dtype, Int))
+        shape, expanded = _kept(inside, dims)
+        mean, squares, n = (Value(t, shape, expanded) for t in (inside.dtype, inside.dtype, Int))
         fd.call("welford", inside, dims=list(dims), outputs=[mean, squares, n])
     else:
         mean, squares = inside, fd.elementwise("sub", inside, inside)
