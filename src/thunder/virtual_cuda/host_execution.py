@@ -107,8 +107,6 @@ class HostKernel:
         except NotImplementedError as error:
             raise NotImplementedError(f"{self.operator} is not available on the virtual CUDA device: {error}") from None
 
-    __name__ = "HostKernel"
-
 
 class _Call:
     """One call: which host tensor stands for which CUDA tensor, and where results go."""

@@ -27,13 +27,9 @@ def test_unknown_calls_fail_with_their_name(driver, call, capfd):
 
 
 def test_torchs_own_kernels_never_run_silently(driver, capfd):
-    from torch._C import DispatchKey, DispatchKeySet
-
-    x = torch.ones(2, device="cuda")
-    assert driver.cudaLaunchKernel(x.data_ptr()) == NOT_SUPPORTED
+    assert driver.cudaLaunchKernel(None) == NOT_SUPPORTED
     assert driver.cudaGetLastError() == NOT_SUPPORTED and driver.cudaGetLastError() == 0
     assert "launching the compiled kernel" in capfd.readouterr().err
-    assert DispatchKeySet(DispatchKey.CUDA)
 
 
 def test_memory_is_the_chips_and_runs_out():
