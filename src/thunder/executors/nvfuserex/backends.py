@@ -112,11 +112,10 @@ class VirtualProgram(NativeProgram):
     """nvFuser compiles the definition for a chip that is not there; torch computes the values on the host."""
 
     def _compiled(self, code: str, outputs: list[torch.Tensor]) -> Compiled:
-        names = _KERNEL_NAME.findall(code)
-        launched = virtual_cuda.launches()[-len(names) :] if names else []
+        count = len(_KERNEL_NAME.findall(code))
         kernels = tuple(
-            Kernel(name, x.grid, x.block, x.dynamic_shared_memory + (x.static_shared_memory or 0), x.registers)
-            for name, x in zip(names, launched)
+            Kernel(x.kernel, x.grid, x.block, x.dynamic_shared_memory + (x.static_shared_memory or 0), x.registers)
+            for x in (virtual_cuda.launches()[-count:] if count else [])
         )
         return Compiled(code, kernels, output_strides=tuple(x.stride() for x in outputs))
 
