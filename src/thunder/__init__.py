@@ -67,8 +67,10 @@ def __getattr__(name: str) -> Any:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'thunder' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
+    # All names of the module at once: importing `thunder.jit` has bound that name to the module.
+    module = import_module(home)
+    globals().update({n: getattr(module, n) for n in _HOMES[home]})
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

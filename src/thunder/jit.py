@@ -3,6 +3,7 @@
 import difflib
 import functools
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import MethodType
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 
 import thunder.executors  # noqa: F401  registers the executors
-from thunder.core.errors import UnsupportedError
+from thunder.core.errors import NotRepresentable, ThunderError, UnsupportedError
 from thunder.core.module import ThunderModule
 from thunder.core.options import CacheOption, DebugOptions, SharpEdges, resolve
 from thunder.core.printing import compile_trace
@@ -20,6 +21,7 @@ from thunder.core.trace import Trace
 from thunder.executors.passes import transform_for_execution
 from thunder.extend import Executor, get_default_executors, get_executor
 from thunder.frontend.acquire import Acquired, acquire
+from thunder.frontend.guards import Guard
 from thunder.frontend.torch_state import torch_state
 from thunder.transforms.dead_code_elimination import dead_code_elimination
 from thunder.transforms.del_last_used import del_last_used
@@ -44,6 +46,7 @@ class Specialization:
     prologue_traces: list[Trace]
     traces: list[Trace]
     epilogue_traces: list[Trace]
+    guards: list[Guard]
 
     def run(self, inputs: tuple[torch.Tensor, ...]) -> Any:
         """What the program returns for tensors that the prologue has fetched."""
@@ -87,6 +90,7 @@ class CompileStats:
     last_backward_traces: list[Trace] = field(default_factory=list)
     last_tracing_milliseconds: float = 0.0
     last: Specialization | None = None
+    plain: ThunderError | None = None
 
     @property
     def calls(self) -> int:
@@ -116,7 +120,7 @@ class Compiled:
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if current_recorder() is not None:
+        if current_recorder() is not None or self.stats.plain is not None:
             return self.data.fn(*args, **kwargs)  # another jitted function is being traced: part of it
         state = torch_state()
         stats = self.stats
@@ -132,8 +136,19 @@ class Compiled:
                 if specialization is not stats.last:
                     stats.show(specialization)
                 return specialization.run(inputs)
-        specialization, inputs = self.compile(state, args, kwargs)
-        return specialization.run(inputs)
+        try:
+            specialization, inputs = self.compile(state, args, kwargs)
+        except NotRepresentable as e:
+            reason = e.error
+        else:
+            return specialization.run(inputs)
+        self.run_plainly_from_now_on(reason)
+        return self.data.fn(*args, **kwargs)
+
+    def run_plainly_from_now_on(self, reason: ThunderError) -> None:
+        self.stats.plain = reason
+        name = getattr(self.data.fn, "__qualname__", type(self.data.fn).__name__)
+        warnings.warn(f"{name} is run plainly, not compiled.\n{reason}", stacklevel=3)
 
     # ---- a cache miss ----
 
@@ -147,7 +162,7 @@ class Compiled:
         traces = self.stats.last_traces = [acquired.computation]
         self.stats.last_prologue_traces, self.stats.last_epilogue_traces, self.stats.last = [], [], None
         gradients = torch.is_grad_enabled() and not self.data.disable_torch_autograd
-        acquire(self.data.fn, args, kwargs, acquired, gradients=gradients)
+        acquire(self.data.fn, args, kwargs, acquired, gradients=gradients, sharp_edges=self.data.sharp_edges)
         self.stats.last_prologue_traces = [acquired.prologue]
         self.stats.last_epilogue_traces = [acquired.epilogue] if acquired.epilogue else []
         for transform in self.passes():
@@ -162,13 +177,11 @@ class Compiled:
             self.stats.last_prologue_traces,
             traces,
             self.stats.last_epilogue_traces,
+            acquired.guards,
         )
-        if self.data.cache_option is CacheOption.CONSTANT_VALUES:
+        if self.data.cache_option is CacheOption.CONSTANT_VALUES and acquired.only_once is None:
             self.stats.specializations.insert(0, specialization)
-        inputs = specialization.prologue(args, kwargs)
-        if inputs is None:
-            raise AssertionError(f"the guards of a new trace do not hold:\n{acquired.prologue}")
-        return specialization, inputs
+        return specialization, acquired.inputs
 
     def passes(self) -> Sequence[Transform]:
         """From the acquired trace to the one that runs."""

@@ -22,5 +22,20 @@ class DataDependentError(ThunderError):
     """The program decided something by a value that is not known while tracing."""
 
 
+class SharpEdgeError(ThunderError):
+    """The program read something that cannot be guarded, or had an effect, and was jitted with sharp_edges="error"."""
+
+
+class NotRepresentable(BaseException):
+    """The program does something that no trace can stand for; run plainly, it works.
+
+    No `Exception`: it goes through the program, which must not catch it. Arguments as those of `ThunderError`.
+    """
+
+    def __init__(self, what: str, way_out: str, source: SourceLine | None = None):
+        self.error = ThunderError(what, way_out, source)
+        super().__init__(str(self.error))
+
+
 class UnsupportedError(ThunderError, NotImplementedError):
     """The program does something that thunder cannot trace."""

@@ -49,6 +49,14 @@ class PrintedTrace:
     context: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Live:
+    """An object that a printed program takes from its context, under a name that begins with `stem`."""
+
+    object: Any
+    stem: str
+
+
 class Printer:
     """Prints values and statements, and collects the imports and the context that they need."""
 
@@ -91,14 +99,16 @@ class Printer:
         if type(x) is slice:
             parts = (x.start, x.stop) if x.step is None else (x.start, x.stop, x.step)
             return f"slice({', '.join(map(self.value, parts))})"
+        if isinstance(x, Live):
+            return self.context_name(x.object, x.stem)
         if isinstance(x, Structured):
             return f"{self.context_name(x.spec)}.unflatten({self.value(x.leaves)})"
         return self.context_name(x)
 
-    def context_name(self, x: Any) -> str:
+    def context_name(self, x: Any, stem: str | None = None) -> str:
         """The name in the context of an object that has no expression: `GELU0` for one of type GELU."""
         if (name := self._context_names.get(id(x))) is None:
-            stem = x.name if isinstance(x, enum.Enum) else getattr(x, "__name__", type(x).__name__)
+            stem = stem or (x.name if isinstance(x, enum.Enum) else getattr(x, "__name__", type(x).__name__))
             stem = stem if stem.isidentifier() else type(x).__name__
             name = next(f"{stem}{n}" for n in count() if f"{stem}{n}" not in self.names)
             self.names.add(name)

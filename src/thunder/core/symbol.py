@@ -194,6 +194,8 @@ def map_proxies(tree: Any, mapping: dict[Proxy, Any]) -> Any:
         return mapping.get(tree, tree)
     if isinstance(tree, tuple):
         mapped = [map_proxies(x, mapping) for x in tree]
+        if hasattr(tree, "n_sequence_fields"):  # torch.return_types
+            return type(tree)(mapped)
         return type(tree)(*mapped) if hasattr(tree, "_fields") else tuple(mapped)
     if isinstance(tree, list):
         return [map_proxies(x, mapping) for x in tree]

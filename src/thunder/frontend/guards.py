@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from thunder.core.printing import Printer, statement_rules
+from thunder.core.printing import Live, Printer, statement_rules
 from thunder.core.proxies import Proxy
 from thunder.core.symbol import BoundSymbol, Symbol, Tag
 from thunder.core.trace import Trace
@@ -68,8 +68,8 @@ def _print_parts(parts: Iterable[Any], printer: Printer) -> str:
 
 
 def _print_check(bound_symbol: BoundSymbol, printer: Printer) -> list[str]:
-    (guard,) = bound_symbol.args
-    return [f"if not ({_print_parts(guard.condition, printer)}): return None"]
+    conditions = " and ".join(_print_parts(guard.condition, printer) for guard in bound_symbol.args)
+    return [f"if not ({conditions}): return None"]
 
 
 def _print_unpack(bound_symbol: BoundSymbol, printer: Printer) -> list[str]:
@@ -78,6 +78,23 @@ def _print_unpack(bound_symbol: BoundSymbol, printer: Printer) -> list[str]:
 
 statement_rules[check] = _print_check
 statement_rules[unpack] = _print_unpack
+
+
+def same_value(place: tuple[Any, ...], x: Any) -> tuple[Any, ...]:
+    """The expression that the value at `place` is `x`: an equal one of one type if it is a constant, else the same."""
+    if isinstance(x, float) and math.isnan(x):
+        return ("type(", *place, ") is float and ", *place, " != ", *place)
+    if type(x) in (bool, int, float, complex, str, bytes):
+        literal = repr(x) if isinstance(x, str | bytes) else x
+        sign = (" and str(", *place, f") == {str(x)!r}") if type(x) is float and x == 0 else ()
+        return ("type(", *place, ") is ", type(x), " and ", *place, " == ", literal, *sign)
+    if x is None or isinstance(x, torch.dtype | type):
+        return (*place, " is ", x)
+    if isinstance(x, torch.device | torch.Size):
+        return (*place, " == ", x)
+    if isinstance(x, range):
+        return (*place, " == ", Live(x, "range_"))
+    return (*place, " is ", Live(x, x.name if isinstance(x, enum.Enum) else type(x).__name__))
 
 
 class Prologue:
@@ -96,7 +113,7 @@ class Prologue:
         """The value in the prologue that `access` leads to, under the name of `proxy` where that is given."""
         if (known := self._locals.get(access)) is not None:
             return known
-        if access.parent is None and isinstance(access.step, str):
+        if access.parent is None and access.step in ("args", "kwargs"):
             value = next(p for p in self.trace.args if p.name == access.step)
         else:
             parts = (access.step,) if access.parent is None else (self.fetch(access.parent), access.step)
@@ -108,9 +125,13 @@ class Prologue:
 
     def require(self, subject: str, *condition: Any) -> None:
         """The trace holds only where `condition` does."""
-        guard = Guard(subject, condition)
-        self.guards.append(guard)
-        self.trace.bound_symbols.append(BoundSymbol(check, (guard,), {}, None))
+        self.require_all([Guard(subject, condition)])
+
+    def require_all(self, guards: Sequence[Guard]) -> None:
+        """The trace holds only where all of these do; they print as one statement."""
+        if guards:
+            self.guards += guards
+            self.trace.bound_symbols.append(BoundSymbol(check, tuple(guards), {}, None))
 
     def require_call(self, args: tuple, kwargs: dict[str, Any]) -> None:
         """As many positional arguments, and the same keywords."""
@@ -128,18 +149,7 @@ class Prologue:
 
     def require_value(self, access: Access, x: Any) -> None:
         """The same number, string or other constant; any other object: the very same."""
-        value = self.fetch(access)
-        if isinstance(x, float) and math.isnan(x):
-            self.require(access.name, "type(", value, ") is float and ", value, " != ", value)
-        elif type(x) in (bool, int, float, complex, str, bytes):
-            sign = f" and str({value.name}) == {str(x)!r}" if type(x) is float and x == 0 else ""
-            self.require(access.name, "type(", value, ") is ", type(x), " and ", value, f" == {x!r}{sign}")
-        elif x is None or isinstance(x, torch.dtype | enum.Enum | type):
-            self.require(access.name, value, " is ", x)
-        elif isinstance(x, torch.device | torch.Size | range):
-            self.require(access.name, value, " == ", x)
-        else:
-            self.require(access.name, value, " is ", x)
+        self.require(access.name, *same_value((self.fetch(access),), x))
 
     def require_tensor(self, access: Access, x: torch.Tensor, proxy: Proxy | None = None) -> Proxy:
         """A tensor of the same class and metadata."""

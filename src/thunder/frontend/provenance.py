@@ -18,9 +18,10 @@ import torch
 
 from thunder.core.symbol import SourceLine
 
+_DEBUGGER = os.path.join(os.path.dirname(__file__), "..", "..", "thunder_cli", "worker.py")
 _LIBRARIES = tuple(
     os.path.dirname(os.path.abspath(path)) + os.sep
-    for path in (torch.__file__, optree.__file__, os.path.join(os.path.dirname(__file__), "..", "x"))
+    for path in (torch.__file__, optree.__file__, os.path.dirname(__file__), _DEBUGGER)
 )
 _STANDARD_LIBRARY = sysconfig.get_paths()["stdlib"] + os.sep
 _SITE_PACKAGES = tuple({sysconfig.get_paths()[k] + os.sep for k in ("purelib", "platlib")})

@@ -7,20 +7,18 @@ from typing import Any
 
 import torch
 
+from thunder.core.printing import Live
 from thunder.frontend.guards import Access
 
 
 class TensorSources:
-    """The tensors that a program can reach, by identity.
-
-    A tensor found nowhere is held by the prologue itself.
-    """
+    """The tensors that a program holds, by identity, each with the way to it."""
 
     def __init__(self, program: Callable):
         self.program = program
 
-    def find(self, x: torch.Tensor) -> Access:
-        return self._accesses.get(id(x)) or Access("captured", x)
+    def find(self, x: torch.Tensor) -> Access | None:
+        return self._accesses.get(id(x))
 
     @functools.cached_property
     def _accesses(self) -> dict[int, Access]:
@@ -44,15 +42,19 @@ def _tensors_of_program(program: Callable) -> Iterator[tuple[torch.Tensor, Acces
 
 def _tensors_of_owner(owner: Any) -> Iterator[tuple[torch.Tensor, Access]]:
     """Tensors of the object whose method (or `__call__`) the program is; their names carry no prefix of it."""
-    yield from _tensors_in(owner, Access(type(owner).__name__, owner), "")
+    root = Access(type(owner).__name__, Live(owner, type(owner).__name__))
+    yield from _tensors_in(owner, root, "")
     for name, value in getattr(owner, "__dict__", {}).items():
         if isinstance(value, torch.nn.Module):
-            yield from _tensors_in(value, Access(type(owner).__name__, owner).attribute(name), name)
+            yield from _tensors_in(
+                value, Access(type(owner).__name__, Live(owner, type(owner).__name__)).attribute(name), name
+            )
 
 
 def _tensors_of_function(function: FunctionType) -> Iterator[tuple[torch.Tensor, Access]]:
     cells = zip(function.__code__.co_freevars, function.__closure__ or ())
-    root = Access(function.__name__ if function.__name__.isidentifier() else "function", function)
+    name = function.__name__ if function.__name__.isidentifier() else "function"
+    root = Access(name, Live(function, name))
     for i, (name, cell) in enumerate(cells):
         try:
             value = cell.cell_contents

@@ -5,9 +5,11 @@ call of torch's API and records it with the proxies that the facades stand for. 
 scripted functions) arrives in `Traced.__torch_dispatch__` as ATen operations.
 """
 
+import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -15,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 import thunder.torch as ltorch
 from thunder.core import dtypes
-from thunder.core.errors import DataDependentError, UnsupportedError
+from thunder.core.errors import DataDependentError, NotRepresentable, UnsupportedError
 from thunder.core.proxies import TensorProxy
 from thunder.core.pytree import tree_flatten, tree_map
 from thunder.core.symbol import BoundSymbol, Symbol
@@ -23,6 +25,7 @@ from thunder.core.trace import Trace
 from thunder.core.views import view_steps
 from thunder.frontend.aliasing import Handle
 from thunder.frontend.evaluation import known_value
+from thunder.frontend.observation import Observer
 from thunder.frontend.opaque import DataDependentOutput, record_opaque
 from thunder.frontend.provenance import CallSite, call_site
 from thunder.torch.language import in_place, in_place_view, inplace_argument, reflected, torch_functions, updates
@@ -112,9 +115,10 @@ class _RunNatively(Exception):
 class Tracer(TorchFunctionMode):
     """Records the torch calls of the program that runs under it."""
 
-    def __init__(self, trace: Trace, locate: Callable[[torch.Tensor], str]):
+    def __init__(self, trace: Trace, observer: Observer, locate: Callable[[torch.Tensor], str]):
         super().__init__()
         self.trace = trace
+        self.observer = observer
         self.locate = locate  # gives the name of a real tensor that is no argument
         self.inputs: dict[int, Input] = {}  # the real tensors met, by identity
         self.examined: dict[int, torch.Tensor] = {}  # real tensors of which only metadata was asked
@@ -124,7 +128,7 @@ class Tracer(TorchFunctionMode):
     def run(self, program: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """What the program returns, its torch calls recorded."""
         self.start = sys._getframe()
-        with self:
+        with self, self.observer:
             return program(*args, **kwargs)
 
     # ---- values ----
@@ -177,11 +181,15 @@ class Tracer(TorchFunctionMode):
 
     def record(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Do what the call `func(*args, **kwargs)` means while tracing; returns facades for tensors."""
-        with torch._C.DisableTorchFunctionSubclass():
-            try:
+        self.observer.pause()
+        try:
+            with torch._C.DisableTorchFunctionSubclass():
                 return self._record(func, args, kwargs)
-            except _RunNatively:
+        except _RunNatively:
+            with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
+        finally:
+            self.observer.resume()
 
     def _record(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         if (handler := _handlers.get(func)) is not None:
@@ -189,8 +197,10 @@ class Tracer(TorchFunctionMode):
         if kwargs.get("out") is not None:
             return self.with_out(func, args, dict(kwargs))
         if (symbol := torch_functions.get(func)) is not None:
-            if func in inplace_argument and kwargs.get("inplace"):
-                return self.write(args[0], symbol, func, args, {k: v for k, v in kwargs.items() if k != "inplace"})
+            if func in inplace_argument:
+                args, kwargs, inplace = _without_inplace(func, args, kwargs)
+                if inplace:
+                    return self.write(args[0], symbol, func, args, kwargs)
             return self.call(symbol, func, args, kwargs)
         if (symbol := in_place.get(func)) is not None:
             return self.write(args[0], symbol, func, args, kwargs)
@@ -226,7 +236,7 @@ class Tracer(TorchFunctionMode):
         )
 
     def change_of_shape(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-        raise UnsupportedError(
+        raise NotRepresentable(
             f"{_called(func)} changes the shape of a tensor in place, which is not built yet.",
             f"Use {_called(func).replace('_(', '(')}, which gives a new view.",
             self.site().source,
@@ -241,7 +251,7 @@ class Tracer(TorchFunctionMode):
     def requires_grad_(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
         x, requires_grad = args[0], (*args[1:], *kwargs.values(), True)[0]
         if self.handle_of(x).current().requires_grad != requires_grad:
-            raise UnsupportedError(
+            raise NotRepresentable(
                 f"requires_grad_({requires_grad}) inside the jitted function is not built yet.",
                 "Set it before the call.",
                 self.site().source,
@@ -318,7 +328,7 @@ class Tracer(TorchFunctionMode):
                 x._handle = Handle.of_view(proxy, parent, self.refuse_stale_view, None)
 
     def refuse_stale_view(self, _: TensorProxy) -> TensorProxy:
-        raise UnsupportedError(
+        raise NotRepresentable(
             "A tensor was written to after a view of it was made that thunder cannot follow.",
             "Clone the view, or make it after the write.",
             self.site().source,
@@ -355,7 +365,7 @@ class Tracer(TorchFunctionMode):
     def assign(self, x: torch.Tensor, value: TensorProxy) -> None:
         handle = self.handle_of(x)
         if not handle.writable:
-            raise UnsupportedError(
+            raise NotRepresentable(
                 "An in-place operation writes to a view that thunder cannot follow to its base.",
                 "Use the operation that returns a new tensor, or write to the base.",
                 self.site().source,
@@ -379,7 +389,7 @@ class Tracer(TorchFunctionMode):
         name = getattr(func.__self__, "__name__", "")
         x = args[0]
         if kind != "__get__":
-            raise UnsupportedError(
+            raise NotRepresentable(
                 f"Setting the attribute .{name} of a tensor is not built yet.",
                 "Write the values with copy_, or set it outside of the jitted function.",
                 self.site().source,
@@ -501,6 +511,19 @@ def _replay(bound_symbol: BoundSymbol, of: TensorProxy, position: int | None) ->
         return out if position is None else out[position]
 
     return view
+
+
+@cache
+def _inplace_position(func: Callable) -> int:
+    return list(inspect.signature(func).parameters).index("inplace")
+
+
+def _without_inplace(func: Callable, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any], bool]:
+    """The arguments without the one called `inplace`, and what it was."""
+    if "inplace" in kwargs:
+        return args, {k: v for k, v in kwargs.items() if k != "inplace"}, kwargs["inplace"]
+    position = _inplace_position(func) if len(args) > 1 else len(args)
+    return args[:position] + args[position + 1 :], kwargs, args[position] if position < len(args) else False
 
 
 def _called(func: Callable) -> str:

@@ -1,0 +1,105 @@
+"""Calls whose outcome no guard can vouch for, and effects that a trace has no name for."""
+
+import contextvars
+import os
+import random
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from thunder.core.errors import NotRepresentable, SharpEdgeError
+from thunder.core.options import SharpEdges
+from thunder.core.printing import Live
+from thunder.core.symbol import SourceLine
+from thunder.frontend.guards import Guard, same_value
+
+
+class SharpEdge(NamedTuple):
+    """What the program did: `reads the clock`, and whether that is an effect rather than a read."""
+
+    what: str
+    is_effect: bool
+
+
+_EFFECTS = {"print": "prints", "open": "opens a file", "input": "asks for input", "system": "runs a command"}
+_EFFECT_MODULES = {"builtins", "_io", "io", "posix", "nt", "subprocess"}
+_CLOCKS = {"time", "_time"}
+_NOW = {"now", "utcnow", "today"}
+
+
+def sharp_edge(function: Any, first: Any) -> SharpEdge | None:
+    """What is sharp about calling `function`, whose first argument (or `self`) is `first`; None for most."""
+    name = getattr(function, "__name__", "")
+    module = getattr(function, "__module__", None) or ""
+    owner = getattr(function, "__self__", None)
+    if name in _EFFECTS and module in _EFFECT_MODULES:
+        return SharpEdge(_EFFECTS[name], True)
+    if module in _CLOCKS and name not in ("sleep", "gmtime", "mktime"):
+        return SharpEdge("reads the clock", False)
+    if name in _NOW and getattr(owner, "__module__", "") == "datetime":
+        return SharpEdge("reads the clock", False)
+    if isinstance(first, random.Random) or isinstance(owner, random.Random) or module == "random":
+        return SharpEdge("draws from Python's random", False)
+    if module.startswith("numpy.random") or type(owner).__module__.startswith("numpy.random"):
+        return SharpEdge("draws from NumPy's random", False)
+    if module == "uuid" or module == "secrets" or name == "urandom":
+        return SharpEdge("draws random numbers of the system", False)
+    return None
+
+
+def reads_environment(function: Any, first: Any) -> bool:
+    """Whether the call reads an environment variable."""
+    return first is os.environ or getattr(function, "__self__", None) is os.environ or function is os.getenv
+
+
+def context_variable(function: Any, first: Any) -> contextvars.ContextVar | None:
+    """The context variable that the call reads, if it reads one."""
+    if getattr(function, "__name__", "") != "get":
+        return None
+    variable = getattr(function, "__self__", first)
+    return variable if isinstance(variable, contextvars.ContextVar) else None
+
+
+class SharpEdgePolicy:
+    """Decides what becomes of sharp calls while a program is traced.
+
+    Effects cannot be traced: the program is run plainly. What cannot be guarded is too (allow), or is compiled with a
+    warning (warn); both are refused where the option says error.
+    """
+
+    def __init__(self, option: SharpEdges):
+        self.option = option
+        self.context_variables: dict[contextvars.ContextVar, Any] = {}
+        self.environment: dict[str, str] | None = None
+        self.source: Callable[[], SourceLine | None]
+
+    def guards(self) -> list[Guard]:
+        """That context variables and the environment have the values that the program read."""
+        found = []
+        for variable, value in self.context_variables.items():
+            place = (Live(variable, "context_variable"), ".get(None)")
+            found.append(Guard(f"{variable.name} (context variable)", same_value(place, value)))
+        if self.environment is not None:
+            condition = (Live(os.environ, "environ"), " == ", Live(self.environment, "environ_snapshot"))
+            found.append(Guard("the environment variables", condition))
+        return found
+
+    def called(self, function: Any, first: Any) -> None:
+        if self.environment is None and reads_environment(function, first):
+            self.environment = dict(os.environ)
+            return
+        variable = context_variable(function, first)
+        if variable is not None:
+            self.context_variables.setdefault(variable, variable.get(None))
+            return
+        edge = sharp_edge(function, first)
+        if edge is None:
+            return
+        what = f"The program {edge.what} ({function.__name__}), which a trace cannot repeat."
+        way_out = "Do it outside of the jitted function, and pass what is needed."
+        if self.option is SharpEdges.ERROR:
+            raise SharpEdgeError(what, way_out, self.source())
+        if edge.is_effect or self.option is SharpEdges.ALLOW:
+            raise NotRepresentable(what, way_out, self.source())
+        error = SharpEdgeError(what, "Later calls find the value that this one saw.", self.source())
+        warnings.warn(str(error), stacklevel=2)

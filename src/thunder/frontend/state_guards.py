@@ -1,0 +1,155 @@
+"""What was noted of Python state -> guards of the prologue, and the way to the tensors in it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from thunder.core.printing import Live
+from thunder.frontend.dependence import CONSTANTS, CONTAINERS, Dependence, Store
+from thunder.frontend.guards import Access, Guard, Prologue, same_value
+
+# What `nn.Module.__call__` looks at on the module it calls.
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+class Snapshot:
+    """The contents of a container, to compare others with.
+
+    Constants must be equal and of one type, objects the same, tensors any: they are fetched and checked as inputs.
+    """
+
+    def __init__(self, container: Any, dependence: Dependence, around: tuple[int, ...] = ()):
+        self.kind = type(container)
+        before = dependence.containers[id(container)][1]
+        around += (id(container),)
+        values = before.values() if isinstance(before, dict) else before
+        self.keys = list(before) if isinstance(before, dict) else None
+        self.whole = set(before) if isinstance(before, set) else None
+        self.items = [] if self.whole is not None else [self._item(x, dependence, around) for x in values]
+
+    def _item(self, x: Any, dependence: Dependence, around: tuple[int, ...]) -> Any:
+        if isinstance(x, CONTAINERS) and id(x) in dependence.containers and id(x) not in around:
+            return Snapshot(x, dependence, around)
+        return x
+
+    def matches(self, container: Any) -> bool:
+        if type(container) is not self.kind:
+            return False
+        if self.whole is not None:
+            return container == self.whole
+        if len(container) != len(self.items):
+            return False
+        if self.keys is not None:
+            if list(container) != self.keys:
+                return False
+            container = container.values()
+        return all(map(_same, container, self.items))
+
+
+def _same(x: Any, expected: Any) -> bool:
+    if x is expected:
+        return True
+    if isinstance(expected, Snapshot):
+        return expected.matches(x)
+    if isinstance(expected, torch.Tensor):
+        return isinstance(x, torch.Tensor)
+    if isinstance(expected, CONSTANTS):
+        return type(x) is type(expected) and (x == expected or (x != x and expected != expected))
+    return False
+
+
+def require_state(prologue: Prologue, dependence: Dependence, inputs: dict[int, Any]) -> None:
+    """The state that the program could reach is as it was; of tensors that are inputs, the prologue checks metadata."""
+    for store in dependence.stores.values():
+        guards = list(_store_guards(store, dependence, inputs))
+        if guards:
+            prologue.require_all(guards)
+    for cell, value, subject in dependence.cells.values():
+        condition = _condition((Live(cell, "cell"), ".cell_contents"), value, dependence, inputs)
+        if condition is not None:
+            prologue.require_all([Guard(subject, condition)])
+    for module in dependence.modules.values():
+        prologue.require_all(list(_hook_guards(module)))
+
+
+def _store_guards(store: Store, dependence: Dependence, inputs: dict[int, Any]) -> Iterator[Guard]:
+    live = Live(store.entries, store.name)
+    if store.name.endswith("_modules"):
+        yield Guard(f"the submodules of {store.name}", ("len(", live, f") == {len(store.before)}"))
+    for key in sorted(store.noted):
+        if key in store.before:
+            condition = _condition((live, f"[{key!r}]"), store.before[key], dependence, inputs)
+            if condition is not None:
+                yield Guard(store.describe(key), condition)
+        else:
+            yield Guard(store.describe(key), (f"{key!r} not in ", live))
+
+
+def _condition(
+    place: tuple[Any, ...], value: Any, dependence: Dependence, inputs: dict[int, Any]
+) -> tuple[Any, ...] | None:
+    """The expression that what is at `place` is as `value`; None where the prologue checks it otherwise."""
+    if isinstance(value, torch.Tensor):
+        return None if id(value) in inputs else ("isinstance(", *place, ", ", torch.Tensor, ")")
+    if isinstance(value, CONSTANTS):
+        return same_value(place, value)
+    if isinstance(value, CONTAINERS) and id(value) in dependence.containers:
+        if isinstance(value, tuple | list) and not value:
+            return ("type(", *place, ") is ", type(value), " and not ", *place)
+        kind = type(value).__name__
+        return (Live(Snapshot(value, dependence), f"{kind}_snapshot"), ".matches(", *place, ")")
+    return (*place, " is ", Live(value, getattr(value, "__name__", type(value).__name__).strip("<>")))
+
+
+def _hook_guards(module: torch.nn.Module) -> Iterator[Guard]:
+    name = type(module).__name__
+    state = vars(module)
+    live = Live(state, f"{name}_state")
+    for hooks in HOOKS:
+        if hooks not in state:
+            continue
+        if state[hooks]:
+            functions = tuple(state[hooks].values())
+            condition = ("tuple(", live, f"[{hooks!r}].values()) == ", Live(functions, hooks.strip("_")))
+        else:
+            condition = ("not ", live, f"[{hooks!r}]")
+        yield Guard(f"{hooks} of {name}", condition)
+
+
+def find_tensor(x: torch.Tensor, dependence: Dependence) -> Access | None:
+    """Where among the state that was noted a tensor is kept."""
+    for store in dependence.stores.values():
+        root = Access(store.name, Live(store.entries, store.name))
+        for key in store.before:
+            if key in store.noted or not store.whole:
+                found = _find_in(x, store.before[key], root.item(key).named(_as_name(key)), dependence, ())
+                if found is not None:
+                    return found
+    for cell, value, subject in dependence.cells.values():
+        name = subject.partition(" ")[0]
+        access = Access("cell", Live(cell, "cell")).attribute("cell_contents").named(name)
+        found = _find_in(x, value, access, dependence, ())
+        if found is not None:
+            return found
+    return None
+
+
+def _find_in(
+    x: torch.Tensor, value: Any, access: Access, dependence: Dependence, around: tuple[int, ...]
+) -> Access | None:
+    if value is x:
+        return access
+    if not isinstance(value, list | tuple | dict) or id(value) not in dependence.containers or id(value) in around:
+        return None
+    before = dependence.containers[id(value)][1]
+    for key, item in before.items() if isinstance(before, dict) else enumerate(before):
+        if isinstance(item, torch.Tensor | list | tuple | dict) and isinstance(key, str | int):
+            found = _find_in(x, item, access.item(key), dependence, (*around, id(value)))
+            if found is not None:
+                return found
+    return None
+
+
+def _as_name(key: str) -> str:
+    return key if key.isidentifier() else "".join(c if c.isalnum() else "_" for c in key)
