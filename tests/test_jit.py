@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import thunder
-from thunder.core.errors import DataDependentError
+from thunder.core.errors import UnsupportedError
 
 
 def check(program, *args, jitted=None, **kwargs):
@@ -61,7 +61,8 @@ def test_containers_are_guarded_by_structure():
         return sum(values) / len(tree), type(tree) is list
 
     j = thunder.jit(program)
-    trees = ([X, X], (X, X), [X, X, X], {"a": X, "b": X}, {("a", 0): X, 0.5: X}, Point(X, X), Batch(X, 2.0), Batch(X, 3.0))
+    mappings = ({"a": X, "b": X}, {("a", 0): X, 0.5: X})
+    trees = ([X, X], (X, X), [X, X, X], *mappings, Point(X, X), Batch(X, 2.0), Batch(X, 3.0))
     for tree in trees:
         check(program, tree, jitted=j)
     assert thunder.cache_misses(j) == len(trees)
@@ -170,23 +171,21 @@ def test_two_equal_results_are_two_tensors():
     torch.testing.assert_close(second, X + 1)
 
 
-def test_a_decision_by_value_is_refused_with_the_users_line():
+def test_a_way_out_of_torch_is_refused_with_the_users_line():
     def program(a):
-        if a.sum() > 0:
-            return a
-        return -a
+        return a.numpy()
 
-    with pytest.raises(DataDependentError, match=r"test_jit.py:\d+  if a.sum\(\) > 0:\nbool\(tensor\) needs"):
+    with pytest.raises(UnsupportedError, match=r"test_jit.py:\d+  return a.numpy\(\)\nnumpy\(\) leaves torch"):
         thunder.jit(program)(X)
 
 
 def test_what_was_traced_before_an_error_stays_available():
     def program(a):
         b = a + 1
-        return b.item()
+        return b.numpy()
 
     j = thunder.jit(program)
-    with pytest.raises(DataDependentError):
+    with pytest.raises(UnsupportedError):
         j(X)
     (stage,) = thunder.last_traces(j)
     assert [p.name for b in stage.bound_symbols for p in b.outputs] == ["b"]

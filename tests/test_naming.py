@@ -77,7 +77,9 @@ def test_a_walrus_and_a_double_assignment_name_their_value():
     assert names_of(program, X)[0][1] == "d"
 
 
-@pytest.mark.parametrize("name", ["torch", "thunder", "t0", "ltorch", "prims", "no_autocast", "float", "slice", "nvFusion0"])
+@pytest.mark.parametrize(
+    "name", ["torch", "thunder", "t0", "ltorch", "prims", "no_autocast", "float", "slice", "nvFusion0"]
+)
 def test_an_argument_of_any_name_leaves_the_text_complete(name):
     namespace = {"math": torch}
     exec(f"def program({name}, other):\n    y = {name} + other\n    return y * float_inf, math.sum(y)", namespace)
@@ -105,11 +107,13 @@ def test_the_same_program_gives_the_same_text_twice():
 
 def test_the_users_line_stands_above_what_it_did(tmp_path, monkeypatch):
     script = tmp_path / "program.py"
-    script.write_text(textwrap.dedent("""
+    script.write_text(
+        textwrap.dedent("""
         def program(a):
             b = a + 1
             return b * b
-    """))
+    """)
+    )
     monkeypatch.syspath_prepend(tmp_path)
     import program
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         last_backward_traces,
         last_compile_options,
         last_prologue_traces,
+        last_recompile_reason,
         last_traces,
         list_transforms,
     )
@@ -51,6 +52,7 @@ _HOMES = {
         "last_backward_traces",
         "last_compile_options",
         "last_prologue_traces",
+        "last_recompile_reason",
         "last_traces",
         "list_transforms",
     ),

@@ -3,7 +3,9 @@
 import difflib
 import functools
 import time
+import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import MethodType
@@ -12,17 +14,19 @@ from typing import Any
 import torch
 
 import thunder.executors  # noqa: F401  registers the executors
-from thunder.core.errors import NotRepresentable, ThunderError, UnsupportedError
+from thunder.core import prims
+from thunder.core.errors import NotRepresentable, ThunderError, UnsupportedError, ValueChanged
 from thunder.core.module import ThunderModule
 from thunder.core.options import CacheOption, DebugOptions, SharpEdges, resolve
-from thunder.core.printing import compile_trace
+from thunder.core.printing import compile_trace, print_trace
 from thunder.core.recording import current_recorder
+from thunder.core.symbol import SourceLine, Tag
 from thunder.core.trace import Trace
 from thunder.executors.passes import transform_for_execution
 from thunder.extend import Executor, get_default_executors, get_executor
 from thunder.frontend.acquire import Acquired, acquire
-from thunder.frontend.guards import Guard
-from thunder.frontend.torch_state import torch_state
+from thunder.frontend.reasons import guard_failure, state_change
+from thunder.frontend.torch_state import same_randomness_after, torch_state
 from thunder.transforms.dead_code_elimination import dead_code_elimination
 from thunder.transforms.del_last_used import del_last_used
 
@@ -32,6 +36,24 @@ Transform = Callable[[Trace], Trace]
 COMPILE_OPTIONS = {
     "nv_store_fusion_inputs": "keep the inputs of the last call of each fusion, for its repro script",
 }
+
+
+RECOMPILE_LIMIT = 8  # specializations, before a warning
+CHECK_LIMIT = 8  # times that a decision by value may come out otherwise, before the callable runs plainly
+FEW = 4  # specializations that are quicker tried than looked up
+
+
+def fingerprint(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """A key that is the same for any two calls for which one specialization can hold."""
+    return tuple(map(_fingerprint, args)), tuple((k, _fingerprint(v)) for k, v in kwargs.items())
+
+
+def _fingerprint(x: Any) -> Any:
+    if isinstance(x, torch.Tensor):
+        return x.shape, x.dtype
+    if type(x) in (int, bool, str, type(None)):
+        return type(x), x
+    return (float, repr(x)) if type(x) is float else type(x)
 
 
 @dataclass(slots=True)
@@ -46,10 +68,31 @@ class Specialization:
     prologue_traces: list[Trace]
     traces: list[Trace]
     epilogue_traces: list[Trace]
-    guards: list[Guard]
+    may_start_over: bool = False
+
+    def __post_init__(self) -> None:
+        leaves = [leaf.symbol for statement in self.traces[0].bound_symbols for leaf in statement.leaves()]
+        checks = not {prims.check_value, prims.check_shape}.isdisjoint(leaves)
+        self.may_start_over = checks and any(Tag.RANDOM in symbol.tags for symbol in leaves)
 
     def run(self, inputs: tuple[torch.Tensor, ...]) -> Any:
-        """What the program returns for tensors that the prologue has fetched."""
+        """What the program returns for tensors that the prologue has fetched.
+
+        Raises:
+            ValueChanged: if the program would decide otherwise; nothing has happened then.
+        """
+        if self.may_start_over:
+            with same_randomness_after(ValueChanged):
+                return self.run_once(inputs)
+        return self.run_once(inputs)
+
+    def site_of(self, change: ValueChanged) -> SourceLine | None:
+        """The user's line at which the program decided otherwise."""
+        frames = traceback.walk_tb(change.__traceback__)
+        numbers = [number for frame, number in frames if frame.f_code is self.computation.__code__]
+        return print_trace(self.traces[-1]).lines[numbers[-1] - 1].source if numbers else None
+
+    def run_once(self, inputs: tuple[torch.Tensor, ...]) -> Any:
         grad_mode = self.state[0]
         if grad_mode:
             torch._C._set_grad_enabled(False)
@@ -91,6 +134,20 @@ class CompileStats:
     last_tracing_milliseconds: float = 0.0
     last: Specialization | None = None
     plain: ThunderError | None = None
+    last_recompile_reason: str | None = None
+    failed_checks: Counter[SourceLine | None] = field(default_factory=Counter)
+    compiled_for_one_call: int = 0
+    _by_fingerprint: dict[Any, list[Specialization]] = field(default_factory=dict)
+
+    def keep(self, specialization: Specialization, args: tuple, kwargs: dict[str, Any]) -> None:
+        self.specializations.insert(0, specialization)
+        self._by_fingerprint.setdefault(fingerprint(args, kwargs), []).insert(0, specialization)
+
+    def candidates(self, args: tuple, kwargs: dict[str, Any]) -> Sequence[Specialization]:
+        """The specializations that may hold for these arguments, the newest first."""
+        if len(self.specializations) <= FEW:
+            return self.specializations
+        return self._by_fingerprint.get(fingerprint(args, kwargs), ())
 
     @property
     def calls(self) -> int:
@@ -121,21 +178,38 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_recorder() is not None or self.stats.plain is not None:
-            return self.data.fn(*args, **kwargs)  # another jitted function is being traced: part of it
+            return self.data.fn(*args, **kwargs)  # being traced as part of another jitted function, or not compiled
         state = torch_state()
-        stats = self.stats
-        for specialization in stats.specializations:
+        stats, decided_otherwise = self.stats, None
+        for specialization in stats.candidates(args, kwargs):
             if specialization.state != state:
                 continue
             try:
                 inputs = specialization.prologue(args, kwargs)
             except _GONE:
                 continue
-            if inputs is not None:
-                stats.cache_hits += 1
-                if specialization is not stats.last:
-                    stats.show(specialization)
-                return specialization.run(inputs)
+            if inputs is None:
+                continue
+            try:
+                result = specialization.run(inputs)
+            except ValueChanged as change:
+                source = specialization.site_of(change)
+                if self.gives_up(source):
+                    return self.data.fn(*args, **kwargs)
+                decided_otherwise = f"{source or 'a decision'}: {change.expected!r} -> {change.now!r}"
+                continue
+            stats.cache_hits += 1
+            if specialization is not stats.last:
+                stats.show(specialization)
+            return result
+        return self.miss(state, args, kwargs, decided_otherwise)
+
+    # ---- a cache miss ----
+
+    def miss(self, state: tuple, args: tuple, kwargs: dict[str, Any], decided_otherwise: str | None) -> Any:
+        """Compile for these arguments, and run."""
+        if self.stats.specializations:
+            self.note_recompilation(decided_otherwise or self.reason_of_miss(state, args, kwargs))
         try:
             specialization, inputs = self.compile(state, args, kwargs)
         except NotRepresentable as e:
@@ -145,12 +219,43 @@ class Compiled:
         self.run_plainly_from_now_on(reason)
         return self.data.fn(*args, **kwargs)
 
+    def reason_of_miss(self, state: tuple, args: tuple, kwargs: dict[str, Any]) -> str:
+        """Why the newest specialization does not hold."""
+        last = self.stats.specializations[0]
+        if last.state != state:
+            return state_change(last.state, state)
+        return guard_failure(last.prologue_traces[0], args, kwargs)
+
+    def note_recompilation(self, reason: str) -> None:
+        """Keep the reason, and warn of it where that happens too often."""
+        self.stats.last_recompile_reason = reason
+        if len(self.stats.specializations) == RECOMPILE_LIMIT:
+            warnings.warn(
+                f"{self.name} is recompiled for the {RECOMPILE_LIMIT}th time: {reason}\n"
+                "Each value compiles anew; make it a tensor, or keep it the same.",
+                stacklevel=4,
+            )
+
+    def gives_up(self, source: SourceLine | None) -> bool:
+        """Count a decision that came out otherwise; whether that happened too often to go on compiling."""
+        self.stats.failed_checks[source] += 1
+        if self.stats.failed_checks[source] <= CHECK_LIMIT:
+            return False
+        error = ThunderError(
+            f"What the program decides by a value came out otherwise {CHECK_LIMIT} times.",
+            "Decide by tensor operations (torch.where, masks), or outside of the jitted function.",
+            source,
+        )
+        self.run_plainly_from_now_on(error)
+        return True
+
     def run_plainly_from_now_on(self, reason: ThunderError) -> None:
         self.stats.plain = reason
-        name = getattr(self.data.fn, "__qualname__", type(self.data.fn).__name__)
-        warnings.warn(f"{name} is run plainly, not compiled.\n{reason}", stacklevel=3)
+        warnings.warn(f"{self.name} is run plainly, not compiled.\n{reason}", stacklevel=4)
 
-    # ---- a cache miss ----
+    @property
+    def name(self) -> str:
+        return getattr(self.data.fn, "__qualname__", type(self.data.fn).__name__)
 
     def compile(
         self, state: tuple, args: tuple, kwargs: dict[str, Any]
@@ -177,11 +282,21 @@ class Compiled:
             self.stats.last_prologue_traces,
             traces,
             self.stats.last_epilogue_traces,
-            acquired.guards,
         )
-        if self.data.cache_option is CacheOption.CONSTANT_VALUES and acquired.only_once is None:
-            self.stats.specializations.insert(0, specialization)
+        self.keep(specialization, acquired, args, kwargs)
         return specialization, acquired.inputs
+
+    def keep(self, specialization: Specialization, acquired: Acquired, args: tuple, kwargs: dict[str, Any]) -> None:
+        """Use the specialization for later calls, if it can stand for them."""
+        if self.data.cache_option is not CacheOption.CONSTANT_VALUES:
+            return
+        if acquired.only_once is None:
+            self.stats.keep(specialization, args, kwargs)
+            return
+        self.stats.compiled_for_one_call += 1
+        if self.stats.compiled_for_one_call > CHECK_LIMIT:
+            way_out = "Keep such state outside of the jitted function."
+            raise NotRepresentable(f"Every call must be compiled anew: {acquired.only_once}.", way_out)
 
     def passes(self) -> Sequence[Transform]:
         """From the acquired trace to the one that runs."""
@@ -343,6 +458,11 @@ def cache_hits(fn: Callable) -> int:
 def cache_misses(fn: Callable) -> int:
     """How many calls had to compile."""
     return _compiled_of(fn).stats.cache_misses
+
+
+def last_recompile_reason(fn: Callable) -> str | None:
+    """Why `fn` was last compiled again: what was different, with both values. None if it was not."""
+    return _compiled_of(fn).stats.last_recompile_reason
 
 
 def list_transforms(fn: Callable) -> list[Transform]:

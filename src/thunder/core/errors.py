@@ -18,8 +18,15 @@ class ThunderError(RuntimeError):
         super().__init__(f"{where}{what}\n{way_out}")
 
 
-class DataDependentError(ThunderError):
-    """The program decided something by a value that is not known while tracing."""
+class ValueChanged(Exception):
+    """A compiled program met a value that its trace did not see: another specialization must run.
+
+    Nothing has been written yet when this is raised.
+    """
+
+    def __init__(self, expected: object, now: object):
+        self.expected, self.now = expected, now
+        super().__init__(f"{expected} -> {now}")
 
 
 class SharpEdgeError(ThunderError):

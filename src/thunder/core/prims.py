@@ -549,6 +549,16 @@ def copy_(a: TensorProxy, to: TensorProxy) -> TensorProxy:
 
 
 @prim(Tag.EFFECT)
+def check_value(a: TensorProxy, expected: Any) -> None:
+    """The program decided by the value of `a`: where it is another one, the trace does not hold."""
+
+
+@prim(Tag.EFFECT)
+def check_shape(a: TensorProxy, shape: Dims) -> None:
+    """The shape of `a` depends on values: where it is another one, the trace does not hold."""
+
+
+@prim(Tag.EFFECT)
 def python_del(*values: TensorProxy) -> None:
     """Forgets names, so that memory can be used again."""
 

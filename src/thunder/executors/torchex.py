@@ -13,6 +13,7 @@ import torch
 
 import thunder.torch as ltorch
 from thunder.core import prims
+from thunder.core.errors import ValueChanged
 from thunder.core.symbol import Symbol
 from thunder.extend import OperatorExecutor, register_executor
 from thunder.torch.language import find, inplace_argument, is_number, operations, stands_for
@@ -236,6 +237,21 @@ def dropout_mask(a: torch.Tensor, probability: float) -> torch.Tensor:
     if a.is_cuda:
         return torch.native_dropout(a, probability, True)[1]
     return torch.empty_like(a).bernoulli_(1 - probability).bool()
+
+
+@implements(prims.check_value)
+def check_value(a: torch.Tensor, expected: Any) -> None:
+    """ValueChanged if Python would see `a` as another value than `expected`."""
+    now = a.tolist() if isinstance(expected, list) else type(expected)(a)
+    if now != expected and (now == now or expected == expected):  # NaN is as expected
+        raise ValueChanged(expected, now)
+
+
+@implements(prims.check_shape)
+def check_shape(a: torch.Tensor, shape: Sequence[int]) -> None:
+    """ValueChanged if `a` has another shape."""
+    if a.shape != tuple(shape):
+        raise ValueChanged(tuple(shape), tuple(a.shape))
 
 
 @implements(prims.copy_)

@@ -20,7 +20,7 @@ from thunder.core.trace import Trace, record
 from thunder.frontend import effects
 from thunder.frontend.aliasing import Handle
 from thunder.frontend.dependence import CONSTANTS, CONTAINERS, Change, Dependence, copy_of, is_watched
-from thunder.frontend.guards import Access, Guard, Prologue
+from thunder.frontend.guards import Access, Prologue
 from thunder.frontend.naming import assign_names
 from thunder.frontend.observation import Observer
 from thunder.frontend.sharp_edges import SharpEdgePolicy
@@ -38,7 +38,6 @@ class Acquired:
         computation: takes the inputs; returns (result, values to write back).
         epilogue: takes the results, the values to write back and the inputs at `epilogue_inputs`, all flat; writes back
             and returns what the program returns. None where the computation's result is that and nothing is written.
-        guards: what the prologue checks, one by one.
         inputs: the tensors of this call that the computation takes.
         only_once: why the trace cannot stand for another call, if it cannot.
     """
@@ -47,7 +46,6 @@ class Acquired:
     prologue: Trace | None = None
     epilogue: Trace | None = None
     epilogue_inputs: tuple[int, ...] = ()
-    guards: list[Guard] = field(default_factory=list)
     inputs: tuple[torch.Tensor, ...] = ()
     only_once: str | None = None
 
@@ -96,7 +94,6 @@ def acquire(
     ending.write_epilogue()
     arguments.prologue.require_all(edges.guards())
     acquired.prologue = arguments.finish()
-    acquired.guards = arguments.prologue.guards
     acquired.inputs = tuple(i.real for i in tracer.inputs.values())
 
 

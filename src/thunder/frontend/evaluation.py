@@ -1,45 +1,90 @@
-"""Values that are known while tracing: those computed from constants alone."""
+"""Values while tracing: what is recorded is run on the real inputs as far as a decision of the program needs it.
 
+A trace has no effects before its epilogue, so this changes nothing that the program could see.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from thunder.core.proxies import Proxy
+from thunder.core.errors import NotRepresentable
+from thunder.core.proxies import Proxy, TensorProxy
 from thunder.core.recording import recording
-from thunder.core.symbol import BoundSymbol, map_proxies
+from thunder.core.symbol import BoundSymbol, Tag, map_proxies
 from thunder.core.trace import Trace
 
 
-def known_value(trace: Trace, value: Proxy) -> torch.Tensor | None:
-    """The tensor that `value` is at every call; None if it depends on an input or on random numbers."""
-    needed = _computation_of(trace, value)
-    if needed is None:
-        return None
-    environment: dict[Proxy, Any] = {}
-    with recording(None):
-        for statement in needed:
-            args, kwargs = map_proxies((statement.args, statement.kwargs), environment)
-            _bind(statement.output, statement.symbol(*args, **kwargs), environment)
-    return environment[value]
+class Evaluation:
+    """The values of a trace that is being recorded.
 
+    Args:
+        real_input: gives the real tensor of a proxy that is an input.
+    """
 
-def _computation_of(trace: Trace, value: Proxy) -> list[BoundSymbol] | None:
-    """The statements that compute `value`, if they need nothing from outside."""
-    wanted, statements = {value}, []
-    for statement in reversed(trace.bound_symbols):
-        if wanted.isdisjoint(statement.outputs):
-            continue
-        if statement.has_effect:
-            return None
-        wanted.difference_update(statement.outputs)
-        wanted.update(statement.inputs)
-        statements.append(statement)
-    return None if wanted else statements[::-1]
+    def __init__(self, trace: Trace, real_input: Callable[[Proxy], torch.Tensor | None]):
+        self.trace, self.real_input = trace, real_input
+        self.values: dict[Proxy, Any] = {}
+        self.constants: set[Proxy] = set()  # of the values, those that are the same at every call
+        self.producers: dict[Proxy, BoundSymbol] = {}
+        self.seen = 0
 
+    def value_of(self, proxy: TensorProxy) -> torch.Tensor:
+        """The tensor that `proxy` is in this call."""
+        self.note_producers()
+        for statement in self.missing(proxy):
+            self.run(statement)
+        if proxy not in self.values:
+            self.values[proxy] = self.real_input(proxy)
+        return self.values[proxy]
 
-def _bind(output: Any, result: Any, environment: dict[Proxy, Any]) -> None:
-    if isinstance(output, Proxy):
-        environment[output] = result
-    elif isinstance(output, tuple | list):
-        for o, r in zip(output, result):
-            _bind(o, r, environment)
+    def is_constant(self, proxy: TensorProxy) -> bool:
+        """Whether the value, which has been asked for, is the same at every call."""
+        return proxy in self.constants
+
+    def bind(self, output: Any, result: Any, constant: bool = False) -> None:
+        """`result` is what `output` is in this call."""
+        if isinstance(output, Proxy):
+            self.values[output] = result
+            if constant:
+                self.constants.add(output)
+        elif isinstance(output, tuple | list):
+            for o, r in zip(output, result):
+                self.bind(o, r, constant)
+
+    def note_producers(self) -> None:
+        statements = self.trace.bound_symbols
+        for statement in statements[self.seen :]:
+            self.producers.update(dict.fromkeys(statement.outputs, statement))
+        self.seen = len(statements)
+
+    def missing(self, proxy: TensorProxy) -> list[BoundSymbol]:
+        """The statements that must be run to know `proxy`, in order."""
+        order: dict[int, BoundSymbol] = {}
+        pending: list[tuple[Proxy, bool]] = [(proxy, False)]
+        while pending:
+            p, ready = pending.pop()
+            statement = self.producers.get(p)
+            if statement is None or p in self.values or id(statement) in order:
+                continue
+            if ready:
+                order[id(statement)] = statement
+                continue
+            pending.append((p, True))
+            pending.extend((x, False) for x in statement.inputs)
+        return list(order.values())
+
+    def run(self, statement: BoundSymbol) -> None:
+        if any(Tag.RANDOM in leaf.symbol.tags for leaf in statement.leaves()):
+            raise NotRepresentable(
+                "The program decides by a random number that it draws itself.",
+                "Draw it outside of the jitted function.",
+                statement.source,
+            )
+        for p in statement.inputs:
+            if p not in self.values:
+                self.values[p] = self.real_input(p)
+        args, kwargs = map_proxies((statement.args, statement.kwargs), self.values)
+        with recording(None), torch.no_grad():
+            result = statement.symbol(*args, **kwargs)
+        self.bind(statement.output, result, all(p in self.constants for p in statement.inputs))

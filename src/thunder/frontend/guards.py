@@ -12,7 +12,7 @@ from thunder.core.printing import Live, Printer, statement_rules
 from thunder.core.proxies import Proxy
 from thunder.core.symbol import BoundSymbol, Symbol, Tag
 from thunder.core.trace import Trace
-from thunder.frontend.tensor_guards import tensor_guards
+from thunder.frontend.tensor_guards import describe_tensor, tensor_guards
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,27 +53,33 @@ class Guard:
     Attributes:
         subject: what must be so, as the user would call it.
         condition: a Python expression, in parts: text, and objects that the printer names.
+        place: the expression of the value that is looked at, in parts, where there is one.
+        expected: the value that was found there.
+        tensors: for a check of tensors, their names and what they were.
     """
 
     subject: str
     condition: tuple[Any, ...]
+    place: tuple[Any, ...] | None = None
+    expected: Any = None
+    tensors: tuple[list[str], list[str]] | None = None
 
 
 check = Symbol("check", "prologue", tags=(Tag.EFFECT,))
 unpack = Symbol("unpack", "prologue")
 
 
-def _print_parts(parts: Iterable[Any], printer: Printer) -> str:
+def print_parts(parts: Iterable[Any], printer: Printer) -> str:
     return "".join(part if isinstance(part, str) else printer.value(part) for part in parts)
 
 
 def _print_check(bound_symbol: BoundSymbol, printer: Printer) -> list[str]:
-    conditions = " and ".join(_print_parts(guard.condition, printer) for guard in bound_symbol.args)
+    conditions = " and ".join(print_parts(guard.condition, printer) for guard in bound_symbol.args)
     return [f"if not ({conditions}): return None"]
 
 
 def _print_unpack(bound_symbol: BoundSymbol, printer: Printer) -> list[str]:
-    return [f"{bound_symbol.output.name} = {_print_parts(bound_symbol.args[0], printer)}"]
+    return [f"{bound_symbol.output.name} = {print_parts(bound_symbol.args[0], printer)}"]
 
 
 statement_rules[check] = _print_check
@@ -149,7 +155,8 @@ class Prologue:
 
     def require_value(self, access: Access, x: Any) -> None:
         """The same number, string or other constant; any other object: the very same."""
-        self.require(access.name, *same_value((self.fetch(access),), x))
+        place = (self.fetch(access),)
+        self.require_all([Guard(access.name, same_value(place, x), place, x)])
 
     def require_tensor(self, access: Access, x: torch.Tensor, proxy: Proxy | None = None) -> Proxy:
         """A tensor of the same class and metadata."""
@@ -173,8 +180,11 @@ class Prologue:
     def finish(self, outputs: Iterable[Proxy]) -> Trace:
         """The prologue, which returns `outputs`."""
         if self._tensors:
-            names = ", ".join(value.name for value, _ in self._tensors)
+            names = [value.name for value, _ in self._tensors]
             guards = tensor_guards([x for _, x in self._tensors])
-            self.require("the metadata of tensors", guards, f".check({names})")
+            condition = (guards, f".check({', '.join(names)})")
+            found = (names, [describe_tensor(x) for _, x in self._tensors])
+            place = (f"({', '.join(names)},)",)
+            self.require_all([Guard("the metadata of tensors", condition, place, tensors=found)])
         self.trace.output = tuple(outputs)
         return self.trace

@@ -80,6 +80,11 @@ def record_opaque(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Opaque
     return _record(func, args, kwargs, out, fakes, written, observer.random, on)
 
 
+def record_opaque_as(func: Callable, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
+    """Record the call as one that returns what `result` is; gives proxies for its tensors."""
+    return _record(func, args, kwargs, result, [], (), False, None).result
+
+
 # A torch without CUDA cannot run some operations even on fake tensors that say they are on a CUDA device.
 _CUDA_IS_BUILT = torch.backends.cuda.is_built()
 

@@ -78,7 +78,7 @@ class SharpEdgePolicy:
         found = []
         for variable, value in self.context_variables.items():
             place = (Live(variable, "context_variable"), ".get(None)")
-            found.append(Guard(f"{variable.name} (context variable)", same_value(place, value)))
+            found.append(Guard(f"{variable.name} (context variable)", same_value(place, value), place, value))
         if self.environment is not None:
             condition = (Live(os.environ, "environ"), " == ", Live(self.environment, "environ_snapshot"))
             found.append(Guard("the environment variables", condition))

@@ -66,9 +66,10 @@ def require_state(prologue: Prologue, dependence: Dependence, inputs: dict[int, 
         if guards:
             prologue.require_all(guards)
     for cell, value, subject in dependence.cells.values():
-        condition = _condition((Live(cell, "cell"), ".cell_contents"), value, dependence, inputs)
+        place = (Live(cell, "cell"), ".cell_contents")
+        condition = _condition(place, value, dependence, inputs)
         if condition is not None:
-            prologue.require_all([Guard(subject, condition)])
+            prologue.require_all([Guard(subject, condition, place, value)])
     for module in dependence.modules.values():
         prologue.require_all(list(_hook_guards(module)))
 
@@ -79,9 +80,10 @@ def _store_guards(store: Store, dependence: Dependence, inputs: dict[int, Any]) 
         yield Guard(f"the submodules of {store.name}", ("len(", live, f") == {len(store.before)}"))
     for key in sorted(store.noted):
         if key in store.before:
-            condition = _condition((live, f"[{key!r}]"), store.before[key], dependence, inputs)
+            place = (live, f"[{key!r}]")
+            condition = _condition(place, store.before[key], dependence, inputs)
             if condition is not None:
-                yield Guard(store.describe(key), condition)
+                yield Guard(store.describe(key), condition, place, store.before[key])
         else:
             yield Guard(store.describe(key), (f"{key!r} not in ", live))
 

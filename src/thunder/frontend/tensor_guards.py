@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from thunder.core.dtypes import short_name
+
 try:
     from torch._C._dynamo.guards import TensorGuards
 except ImportError:  # private to torch: may move
@@ -37,3 +39,13 @@ def tensor_guards(examples: Sequence[torch.Tensor]) -> Any:
     sizes = [list(x.shape) for x in examples]
     strides = [list(x.stride()) for x in examples]
     return TensorGuards(*examples, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
+
+
+def describe_tensor(x: Any) -> str:
+    """Everything of a tensor that a guard looks at."""
+    if not isinstance(x, torch.Tensor):
+        return type(x).__name__
+    text = f'"{x.device} {short_name(x.dtype)}[{", ".join(map(str, x.shape))}]"'
+    kind = "" if type(x) in (torch.Tensor, torch.nn.Parameter) else f" {type(x).__name__}"
+    strides = "" if x.is_contiguous() else f" strides {tuple(x.stride())}"
+    return f"{text}{kind}{strides}{' requires grad' if x.requires_grad else ''}"

@@ -1,8 +1,21 @@
 """The settings of torch that a trace depends on; a trace is reused only where they are equal."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+
+# What `torch_state` gives, in its order.
+STATE_NAMES = (
+    "grad mode",
+    "inference mode",
+    "autocast",
+    "the default dtype",
+    "the default device",
+    "deterministic mode",
+    "the number of torch function modes",
+)
 
 _are_deterministic = torch.are_deterministic_algorithms_enabled
 _default_device = torch._C._get_default_device
@@ -24,3 +37,20 @@ def torch_state() -> tuple[Any, ...]:
         _are_deterministic(),
         _function_modes(),
     )
+
+
+@contextmanager
+def same_randomness_after(error: type[Exception]) -> Iterator[None]:
+    """If `error` comes, torch's generators are as they were before."""
+    on_host, on_devices = torch.get_rng_state(), _device_states()
+    try:
+        yield
+    except error:
+        torch.set_rng_state(on_host)
+        if on_devices is not None:
+            torch.cuda.set_rng_state_all(on_devices)
+        raise
+
+
+def _device_states() -> list[torch.Tensor] | None:
+    return torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None

@@ -16,17 +16,18 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 import thunder.torch as ltorch
-from thunder.core import dtypes
-from thunder.core.errors import DataDependentError, NotRepresentable, UnsupportedError
+from thunder.core import dtypes, prims
+from thunder.core.errors import NotRepresentable, UnsupportedError
 from thunder.core.proxies import TensorProxy
 from thunder.core.pytree import tree_flatten, tree_map
-from thunder.core.symbol import BoundSymbol, Symbol
+from thunder.core.recording import recording
+from thunder.core.symbol import BoundSymbol, Symbol, map_proxies, unique_proxies
 from thunder.core.trace import Trace
 from thunder.core.views import view_steps
 from thunder.frontend.aliasing import Handle
-from thunder.frontend.evaluation import known_value
+from thunder.frontend.evaluation import Evaluation
 from thunder.frontend.observation import Observer
-from thunder.frontend.opaque import DataDependentOutput, record_opaque
+from thunder.frontend.opaque import DataDependentOutput, record_opaque, record_opaque_as
 from thunder.frontend.provenance import CallSite, call_site
 from thunder.torch.language import in_place, in_place_view, inplace_argument, reflected, torch_functions, updates
 
@@ -76,11 +77,14 @@ METADATA_PROPERTIES = {
     "is_vulkan", "is_maia", "is_mkldnn", "__class__", "__doc__",
 }  # fmt: skip
 
-# Ways out of the trace: the answer depends on values.
+# The answer depends on values.
 VALUE_METHODS = {
     getattr(torch.Tensor, name)
-    for name in ("__bool__", "__int__", "__float__", "__complex__", "__index__", "item", "tolist", "__contains__")
-} | {torch.equal, torch.allclose, torch.is_nonzero, torch.Tensor.equal, torch.Tensor.allclose, torch.Tensor.is_nonzero}
+    for name in ("__bool__", "__int__", "__float__", "__complex__", "__index__", "item", "tolist", "is_nonzero")
+} | {torch.is_nonzero}
+COMPARISONS = {torch.equal, torch.allclose, torch.Tensor.equal, torch.Tensor.allclose}
+
+# Ways out of torch.
 FOREIGN_METHODS = {
     getattr(torch.Tensor, name)
     for name in ("numpy", "__array__", "data_ptr", "untyped_storage", "storage", "__dlpack__", "share_memory_")
@@ -93,10 +97,6 @@ FACTORY_NAMES = {
     "asarray", "range", "eye", "complex", "cartesian_prod", "sparse_coo_tensor", "tensor", "as_tensor", "zeros", "ones",
     "full", "empty", "arange", "rand", "randn", "randint", "scalar_tensor", "fftfreq", "rfftfreq", "vander",
 }  # fmt: skip
-
-WAY_OUT_OF_DATA = (
-    "Decide by tensor operations instead (torch.where, masks), or take the decision outside of the jitted function."
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,6 +121,7 @@ class Tracer(TorchFunctionMode):
         self.observer = observer
         self.locate = locate  # gives the name of a real tensor that is no argument
         self.inputs: dict[int, Input] = {}  # the real tensors met, by identity
+        self.evaluation = Evaluation(trace, self.real_input)
         self.examined: dict[int, torch.Tensor] = {}  # real tensors of which only metadata was asked
         self.hints: list[tuple[BoundSymbol, CallSite]] = []
         self.start: Any = None
@@ -146,6 +147,9 @@ class Tracer(TorchFunctionMode):
         handle = Handle(proxy)
         handle.input = self.inputs[id(real)] = Input(real, proxy, handle)
         return handle
+
+    def real_input(self, proxy: TensorProxy) -> torch.Tensor:
+        return next(i.real for i in self.inputs.values() if i.proxy is proxy)
 
     def handle_of(self, x: torch.Tensor) -> Handle:
         if isinstance(x, Traced):
@@ -221,12 +225,28 @@ class Tracer(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def value(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A question about a tensor's value: answered where the value is made of constants."""
-        proxies = [self.handle_of(x).current() if isinstance(x, torch.Tensor) else x for x in args]
-        known = [known_value(self.trace, x) if isinstance(x, TensorProxy) else x for x in proxies]
-        if all(k is not None for k, x in zip(known, proxies) if isinstance(x, TensorProxy)):
-            return func(*known, **kwargs)
-        raise self.data_dependent(f"{_called(func)} needs the value of a tensor, which is not known while tracing.")
+        """A question about a tensor's value: answered by the real one; the trace holds where it is the same."""
+        proxy = self.handle_of(args[0]).current()
+        answer = func(self.evaluation.value_of(proxy), *args[1:], **kwargs)
+        if not self.evaluation.is_constant(proxy):
+            before = len(self.trace.bound_symbols)
+            prims.check_value(proxy, answer)
+            self.stamp(before, {})
+        return answer
+
+    def comparison(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """Whether tensors are equal, or close: a question about the value of what compares them."""
+        a, b = args[:2]
+        close = func in (torch.allclose, torch.Tensor.allclose)
+        if not close and (a.shape != b.shape or a.dtype != b.dtype):
+            self.examine(a), self.examine(b)
+            return False
+        same = self.record(torch.isclose if close else torch.eq, args, kwargs)
+        return self.value(torch.Tensor.__bool__, (self.record(torch.all, (same,), {}),), {})
+
+    def contains(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> bool:
+        same = self.record(torch.eq, args, {})
+        return self.value(torch.Tensor.__bool__, (self.record(torch.any, (same,), {}),), {})
 
     def foreign(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         raise UnsupportedError(
@@ -306,7 +326,7 @@ class Tracer(TorchFunctionMode):
         try:
             out = record_opaque(func, proxy_args, proxy_kwargs)
         except DataDependentOutput:
-            raise self.data_dependent(f"What {_called(func)} gives depends on the values of a tensor.") from None
+            return self.opaque_by_value(func, proxy_args, proxy_kwargs)
         except Exception as e:
             self.annotate(e)
             raise
@@ -319,6 +339,22 @@ class Tracer(TorchFunctionMode):
         for position, proxy in out.views:
             self.mark_opaque_view(result, proxy, tensors[position])
         return result
+
+    def opaque_by_value(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Record a call whose output's shape depends on values: as it is in this call, with a check of it."""
+        values = {p: self.evaluation.value_of(p) for p in unique_proxies((args, kwargs))}
+        real_args, real_kwargs = map_proxies((args, kwargs), values)
+        with recording(None), torch.no_grad():
+            real = func(*real_args, **real_kwargs)
+        before = len(self.trace.bound_symbols)
+        result = record_opaque_as(func, args, kwargs, real)
+        constant = all(map(self.evaluation.is_constant, values))
+        self.evaluation.bind(result, real, constant)
+        self.evaluation.note_producers()
+        for p in () if constant else unique_proxies(result):
+            prims.check_shape(p, p.shape)
+        self.stamp(before, {})
+        return self.wrap(result, None, {})
 
     def mark_opaque_view(self, result: Any, proxy: TensorProxy, of: torch.Tensor) -> None:
         """The output `proxy` shares the memory of `of` in a way that writes cannot follow."""
@@ -474,9 +510,6 @@ class Tracer(TorchFunctionMode):
 
     # ---- errors ----
 
-    def data_dependent(self, what: str) -> DataDependentError:
-        return DataDependentError(what, WAY_OUT_OF_DATA, self.site().source)
-
     def annotate(self, e: Exception) -> None:
         """Add the user's line to an error that eager would raise too."""
         source = self.site().source
@@ -494,7 +527,9 @@ _Handler = Callable[[Tracer, Callable, tuple, dict[str, Any]], Any]
 _handlers: dict[Callable, _Handler] = {
     **dict.fromkeys(METADATA_METHODS, Tracer.metadata),
     **dict.fromkeys(VALUE_METHODS, Tracer.value),
+    **dict.fromkeys(COMPARISONS, Tracer.comparison),
     **dict.fromkeys(FOREIGN_METHODS, Tracer.foreign),
+    torch.Tensor.__contains__: Tracer.contains,
     **dict.fromkeys(in_place_view, Tracer.change_of_shape),
     **dict.fromkeys((torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor.__str__), Tracer.text),
     torch.Tensor.__setitem__: Tracer.setitem,
