@@ -3,7 +3,9 @@
 # The full environment needs Python 3.12, for which nvFuser has wheels; without one the light environment is made.
 
 SHELL := bash
-PYTHON312 := $(shell command -v python3.12 || ls -d $$HOME/.pyenv/versions/3.12.*/bin/python 2>/dev/null | tail -n 1)
+# The first that runs: what is on PATH may be a stand-in for a Python that is not there.
+PYTHON312 := $(shell for python in python3.12 $$HOME/.pyenv/versions/3.12.*/bin/python; do \
+  $$python -c 'import sys, venv; assert sys.version_info[:2] == (3, 12)' 2>/dev/null && echo $$python && break; done)
 VENV ?= .venv
 
 .PHONY: demo test test-light bench lint clean
