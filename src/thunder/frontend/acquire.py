@@ -361,7 +361,7 @@ def flatten_result(result: Any) -> tuple[list[Any], Any]:
         if not holders:
             return leaves, spec
         for cls in holders:
-            if cls.__new__ is not object.__new__ or hasattr(cls, "__slots__"):
+            if cls.__new__ is not object.__new__ or any(base.__dict__.get("__slots__") for base in cls.__mro__):
                 raise NotRepresentable(
                     f"The function returns a {cls.__name__} that holds tensors, and thunder cannot make another one.",
                     "Return its tensors in a tuple, list or dict.",
