@@ -15,10 +15,12 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed lint
 	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m thunder.virtual_cuda --chip h100 -m pytest tests/on_device
 
 # The same suite without nvFuser, on a torch without CUDA.
 test-light: .venv-light/.installed
 	.venv-light/bin/python -m pytest
+	.venv-light/bin/python -m thunder.virtual_cuda --chip h100 -m pytest tests/on_device
 
 bench: $(VENV)/.installed
 	$(VENV)/bin/python -m benchmarks
