@@ -62,7 +62,7 @@ def compile_region(region: Region) -> tuple[dict, HostKernel | None, list[torch.
     ]
     kernel = None
     if len(fusion.last_kernels) == 1:
-        launch, code = fusion.last_kernels[0], fusion.compiled.cuda_code
+        launch, code = fusion.last_kernels[0], fusion.program.cuda_code
         source = fusion.program.fd.fec.get_cuda_kernel(on_device, True)
         kernel = HostKernel(region.name, code, source, launch.grid, launch.block)
         needs_threads = "reduction::" in code or "persistent" in code

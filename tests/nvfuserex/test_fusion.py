@@ -67,6 +67,12 @@ def test_one_definition_for_each_kind_of_input(seen: dict):
     assert "contiguity=[False, None], dtype=DataType.Float, is_cpu=False)" in lines[2]
 
 
+def test_fusions_that_are_the_same_share_what_was_compiled(seen: dict):
+    assert seen["fusions of one definition"]
+    assert not seen["of other shapes"]
+    assert seen["launches with another of the same"] == seen["launches"]
+
+
 def test_kernel(seen: dict):
     if not installed():
         assert "nvFuser is not installed" in seen["kernel"]

@@ -48,12 +48,18 @@ seen["kernel"] = failure(first.last_cuda_code)
 seen["bytes"] = first.bytes_moved
 seen["kernels"] = [(k.name, k.grid, k.block) for k in first.last_kernels]
 seen["repro"] = get_nvfuser_repro(trace, "nvFusion0")
+other = nvfuserex.ex.fuse("nvFusion1", *regions["seed"].record()).implementation
+other(b, a)
+seen["fusions of one definition"] = other.last_used is not first and other.last_used.program is first.program
+seen["launches with another of the same"] = len(virtual_cuda.launches()) - launched
+wrapper(torch.ones(3, 2, device="cuda"), torch.ones(3, 2, device="cuda"))
+seen["of other shapes"] = wrapper.last_used.program is first.program
 wrapper(a.t(), b[:, :1].expand(2, 2))
 seen["definition of other layouts"] = repr(wrapper.last_used)
 seen["kept"] = first.stored_inputs
 wrapper.store_inputs = True
 wrapper(a, b)
-seen["kept when asked"] = wrapper.last_used.stored_inputs[0] is a
+seen["kept when asked"] = wrapper.last_used.stored_inputs[0] is a and other.last_used.stored_inputs is None
 
 
 def fails(*args, **kwargs):
@@ -61,10 +67,8 @@ def fails(*args, **kwargs):
 
 
 if seen["backend"] == "virtual":
-    broken = nvfuserex.ex.fuse("nvFusion1", calls, inputs, outputs)
-    broken.implementation(a, b)
-    program = broken.implementation.last_used.program
-    program.fd.execute = fails
-    seen["error"] = program.compile((a, b)).error
-    seen["values in spite of it"] = [x.tolist() for x in program.run(program.compile((a, b)), (a, b))]
+    first.program.fd.execute = fails
+    first.program.compile((a, b))
+    seen["error"] = first.error
+    seen["values in spite of it"] = [x.tolist() for x in other(a, b)]
 print(json.dumps(seen))

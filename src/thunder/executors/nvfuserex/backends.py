@@ -1,6 +1,6 @@
 """Who makes a fusion's kernels and its values: nvFuser and a GPU, nvFuser and the virtual device, or neither.
 
-A program is one definition made ready by a backend. It compiles for input shapes, and runs what it compiled.
+A program is one definition compiled for one kind of inputs. Fusions of the same definition and kind share it.
 """
 
 import re
@@ -14,6 +14,7 @@ import torch
 from thunder import virtual_cuda
 from thunder.executors.nvfuserex import version
 from thunder.executors.nvfuserex.definition import Definition
+from thunder.executors.nvfuserex.facts import TensorFacts
 
 # Runs the region's operations one by one, with torch.
 ByTorch = Callable[..., list[torch.Tensor]]
@@ -32,47 +33,37 @@ class Kernel:
     registers: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """What a definition was compiled to for one set of input shapes.
+class RecordedProgram:
+    """No nvFuser: the definition is ours, there is no kernel, torch computes the values.
 
     Attributes:
         cuda_code: nvFuser's kernels; empty if it needs none (it only renames memory), None if nvFuser was not there.
         error: why nvFuser made none, if it failed. Then torch runs the operations.
-        output_strides: how nvFuser lays out the outputs, if torch makes their values.
     """
 
-    cuda_code: str | None = None
-    kernels: tuple[Kernel, ...] = ()
-    error: str | None = None
-    output_strides: tuple[tuple[int, ...], ...] | None = None
-
-
-class RecordedProgram:
-    """No nvFuser: the definition is ours, there is no kernel, torch computes the values."""
-
-    def __init__(self, definition: Definition, by_torch: ByTorch):
+    def __init__(self, definition: Definition):
         self.definition = definition
-        self.by_torch = by_torch
+        self.cuda_code: str | None = None
+        self.kernels: tuple[Kernel, ...] = ()
+        self.error: str | None = None
 
     def text(self) -> str:
         """The definition."""
         return str(self.definition)
 
-    def compile(self, tensors: Sequence[torch.Tensor]) -> Compiled:
+    def compile(self, tensors: Sequence[torch.Tensor]) -> None:
         """Compile for inputs like `tensors`."""
-        return Compiled()
 
-    def run(self, compiled: Compiled, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def run(self, tensors: Sequence[torch.Tensor], by_torch: ByTorch) -> list[torch.Tensor]:
         """The outputs for `tensors`, which are like those compiled for."""
-        return self.by_torch(*tensors)
+        return by_torch(*tensors)
 
 
 class NativeProgram(RecordedProgram):
     """nvFuser compiles the definition and runs it on a GPU."""
 
-    def __init__(self, definition: Definition, by_torch: ByTorch):
-        super().__init__(definition, by_torch)
+    def __init__(self, definition: Definition):
+        super().__init__(definition)
         self.fd: Any = None
 
     def text(self) -> str:
@@ -82,7 +73,7 @@ class NativeProgram(RecordedProgram):
         except RuntimeError:  # nvFuser 0.2.36 cannot print a padded tensor in another order of dimensions
             return str(self.definition)
 
-    def compile(self, tensors: Sequence[torch.Tensor]) -> Compiled:
+    def compile(self, tensors: Sequence[torch.Tensor]) -> None:
         """Compile for inputs like `tensors`."""
         try:
             self.fd = self.fd or nvfuser_definition(self.definition)
@@ -91,8 +82,9 @@ class NativeProgram(RecordedProgram):
             self._check(outputs)
         except RuntimeError as error:
             # What follows the message is nvFuser's call stack, different in each process.
-            return Compiled(error=str(error).partition("\nException raised from")[0].strip())
-        return self._compiled(code, outputs)
+            self.error = str(error).partition("\nException raised from")[0].strip()
+        else:
+            self._compiled(code, outputs)
 
     def _check(self, outputs: list[torch.Tensor]) -> None:
         """nvFuser 0.2.36 may take a dimension that it crops to one element for one that it can repeat or drop."""
@@ -100,31 +92,36 @@ class NativeProgram(RecordedProgram):
             if expected.shape != output.shape:
                 raise RuntimeError(f"output {n} has the shape {tuple(output.shape)} in place of {expected.shape}")
 
-    def _compiled(self, code: str, outputs: list[torch.Tensor]) -> Compiled:
-        return Compiled(code, tuple(map(Kernel, _KERNEL_NAME.findall(code))))
+    def _compiled(self, code: str, outputs: list[torch.Tensor]) -> None:
+        self.cuda_code = code
+        self.kernels = tuple(map(Kernel, _KERNEL_NAME.findall(code)))
 
-    def run(self, compiled: Compiled, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def run(self, tensors: Sequence[torch.Tensor], by_torch: ByTorch) -> list[torch.Tensor]:
         """The outputs for `tensors`, which are like those compiled for."""
-        return self.by_torch(*tensors) if compiled.error else self.fd.execute(list(tensors))
+        return by_torch(*tensors) if self.error else self.fd.execute(list(tensors))
 
 
 class VirtualProgram(NativeProgram):
     """nvFuser compiles the definition for a chip that is not there; torch computes the values on the host."""
 
-    def _compiled(self, code: str, outputs: list[torch.Tensor]) -> Compiled:
+    # How nvFuser lays out the outputs.
+    _output_strides: tuple[tuple[int, ...], ...] | None = None
+
+    def _compiled(self, code: str, outputs: list[torch.Tensor]) -> None:
+        self.cuda_code = code
         count = len(_KERNEL_NAME.findall(code))
-        kernels = tuple(
+        self.kernels = tuple(
             Kernel(x.kernel, x.grid, x.block, x.dynamic_shared_memory + (x.static_shared_memory or 0), x.registers)
             for x in (virtual_cuda.launches()[-count:] if count else [])
         )
-        return Compiled(code, kernels, output_strides=tuple(x.stride() for x in outputs))
+        self._output_strides = tuple(x.stride() for x in outputs)
 
-    def run(self, compiled: Compiled, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def run(self, tensors: Sequence[torch.Tensor], by_torch: ByTorch) -> list[torch.Tensor]:
         """The outputs for `tensors`, which are like those compiled for."""
-        outputs = self.by_torch(*tensors)
-        if compiled.output_strides is None:
+        outputs = by_torch(*tensors)
+        if self._output_strides is None:
             return outputs
-        return [_laid_out(x, strides) for x, strides in zip(outputs, compiled.output_strides)]
+        return [_laid_out(x, strides) for x, strides in zip(outputs, self._output_strides)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +156,26 @@ def nvfuser_definition(definition: Definition) -> Any:
     finally:
         fd.__exit__(None, None, None)  # told of an exception it would print it
     return fd
+
+
+_programs: dict[tuple[str, tuple[TensorFacts, ...]], RecordedProgram] = {}
+_PROGRAMS_KEPT = 256
+
+
+def compiled(definition: Definition, tensors: Sequence[torch.Tensor]) -> RecordedProgram:
+    """The program of `definition` for inputs like `tensors`, one for all fusions that are the same.
+
+    The layers of a network are the same few fusions again and again, and nvFuser takes most of a second for each.
+    """
+    key = definition.exact(), tuple(map(TensorFacts.of, tensors))
+    program = _programs.pop(key, None)
+    if program is None:
+        program = backend().program(definition)
+        program.compile(tensors)
+    _programs[key] = program  # the last one used; the first one in the dictionary is the one to forget
+    if len(_programs) > _PROGRAMS_KEPT:
+        del _programs[next(iter(_programs))]
+    return program
 
 
 def _laid_out(value: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:

@@ -2,40 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol, Symbol
 from thunder.core.trace import Trace
-from thunder.executors.nvfuserex.backends import ByTorch, Compiled, Kernel, RecordedProgram, backend
+from thunder.executors.nvfuserex.backends import ByTorch, Kernel, RecordedProgram, backend, compiled
 from thunder.executors.nvfuserex.definition import Definition
+from thunder.executors.nvfuserex.facts import TensorFacts
 from thunder.executors.nvfuserex.layout import Layout
 from thunder.executors.nvfuserex.refusal import refusal
 from thunder.executors.nvfuserex.translate import translate
 from thunder.extend import FusionExecutor
-
-
-@dataclass(frozen=True, slots=True)
-class TensorFacts:
-    """All of an input but its values."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: torch.dtype
-    device: torch.device
-
-    @classmethod
-    def of(cls, x: torch.Tensor) -> "TensorFacts":
-        return cls(tuple(x.shape), tuple(x.stride()), x.dtype, x.device)
-
-    @property
-    def bytes(self) -> int:
-        """How much memory the elements take; repeated ones count once."""
-        elements = 1
-        for size, stride in zip(self.shape, self.strides):
-            elements *= size if stride else 1
-        return elements * self.dtype.itemsize
 
 
 @dataclass(slots=True)
@@ -43,14 +23,12 @@ class Fusion:
     """A fusion as it ran on one kind of input: its definition and its kernels. Prints as the definition.
 
     Attributes:
-        definition: what was translated; `repr` gives nvFuser's own text of it where nvFuser is there.
+        program: what it was compiled to, which other fusions may share.
         inputs, outputs: shapes, strides, dtypes and devices.
         stored_inputs: the tensors of the last run, if the fusion stores them.
     """
 
-    definition: Definition
     program: RecordedProgram
-    compiled: Compiled
     inputs: tuple[TensorFacts, ...]
     outputs: tuple[TensorFacts, ...] = ()
     stored_inputs: tuple[torch.Tensor, ...] | None = None
@@ -59,14 +37,19 @@ class Fusion:
         return self.program.text()
 
     @property
+    def definition(self) -> Definition:
+        """What was translated; `repr` gives nvFuser's own text of it where nvFuser is there."""
+        return self.program.definition
+
+    @property
     def error(self) -> str | None:
         """Why nvFuser made no kernel, if it was asked and failed."""
-        return self.compiled.error
+        return self.program.error
 
     @property
     def last_kernels(self) -> tuple[Kernel, ...]:
         """The kernels that the last call launched."""
-        return self.compiled.kernels
+        return self.program.kernels
 
     @property
     def bytes_moved(self) -> int:
@@ -77,11 +60,11 @@ class Fusion:
         """The CUDA kernels of the last call, as nvFuser generated them; RuntimeError says why there are none."""
         if self.error:
             raise RuntimeError(f"there is no kernel: nvFuser failed: {self.error}")
-        if self.compiled.cuda_code is None:
+        if self.program.cuda_code is None:
             raise RuntimeError(f"there is no kernel: {backend().reason}")
-        if not self.compiled.cuda_code:
+        if not self.program.cuda_code:
             raise RuntimeError("there is no kernel: nvFuser computes nothing here, the outputs are views of the inputs")
-        return self.compiled.cuda_code
+        return self.program.cuda_code
 
 
 class FusionDefinitionWrapper:
@@ -108,14 +91,13 @@ class FusionDefinitionWrapper:
         self.store_inputs = store_inputs
         self.last_used: Fusion | None = None
         self._fusions: dict[tuple, Fusion] = {}
-        self._programs: dict[tuple[Layout, ...], tuple[Definition, RecordedProgram]] = {}
 
     def __call__(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         key = tuple([(x.shape, x.stride()) for x in tensors])
         fusion = self._fusions.get(key)
         if fusion is None:
             fusion = self._fusions[key] = self._compile(tensors)
-        results = fusion.program.run(fusion.compiled, tensors)
+        results = fusion.program.run(tensors, self._by_torch)
         if self.last_used is not fusion:
             fusion.outputs = tuple(map(TensorFacts.of, results))
             self.last_used = fusion
@@ -125,13 +107,11 @@ class FusionDefinitionWrapper:
 
     def _compile(self, tensors: Sequence[torch.Tensor]) -> Fusion:
         """The fusion for a new kind of inputs."""
-        layouts = tuple(Layout.of(x.shape, x.stride()) for x in tensors)
-        if layouts not in self._programs:
-            definition = translate(self.region, self.inputs, self.outputs, layouts)
-            self._programs[layouts] = definition, backend().program(definition, self._by_torch())
-        definition, program = self._programs[layouts]
-        return Fusion(definition, program, program.compile(tensors), tuple(map(TensorFacts.of, tensors)))
+        layouts = [Layout.of(x.shape, x.stride()) for x in tensors]
+        definition = translate(self.region, self.inputs, self.outputs, layouts)
+        return Fusion(compiled(definition, tensors), tuple(map(TensorFacts.of, tensors)))
 
+    @cached_property
     def _by_torch(self) -> ByTorch:
         """The region's operations, each run by torch."""
         names = {p.name for b in self.region for p in (*b.inputs, *b.outputs)}

@@ -3,7 +3,8 @@
 import torch
 
 from thunder.executors.nvfuserex import version
-from thunder.executors.nvfuserex.fusion import Fusion, TensorFacts
+from thunder.executors.nvfuserex.facts import TensorFacts
+from thunder.executors.nvfuserex.fusion import Fusion
 
 
 def versions() -> str:
