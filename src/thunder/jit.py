@@ -1,7 +1,10 @@
 """`thunder.jit`: options, the cache of specializations, the path of a call."""
 
+import copy
+import dataclasses
 import difflib
 import functools
+import sys
 import time
 import traceback
 import warnings
@@ -204,6 +207,28 @@ class Compiled:
             return result
         return self.miss(state, args, kwargs, decided_otherwise)
 
+    # ---- copies ----
+
+    def compiling(self, fn: Callable) -> "Compiled":
+        """A callable of its own that compiles `fn` in the same way."""
+        return type(self)(dataclasses.replace(self.data, fn=fn))
+
+    def __copy__(self) -> "Compiled":
+        return self.compiling(self.data.fn)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Compiled":
+        return self.compiling(copy.deepcopy(self.data.fn, memo))
+
+    def __reduce_ex__(self, protocol: int) -> Any:
+        """Pickled is what is compiled and how, by the name if it has one, not what has been compiled."""
+        if _named_object(self.data.fn) is self:
+            return self.data.fn.__qualname__
+        options = {f.name: getattr(self.data, f.name) for f in dataclasses.fields(self.data)}
+        fn, extra = options.pop("fn"), options.pop("compile_options")
+        options["cache"] = options.pop("cache_option")
+        options["executors"] = [e.name for e in self.data.executors]
+        return functools.partial(jit, **options, **extra), (fn,)
+
     # ---- a cache miss ----
 
     def miss(self, state: tuple, args: tuple, kwargs: dict[str, Any], decided_otherwise: str | None) -> Any:
@@ -309,6 +334,14 @@ class Compiled:
                 "Autocast is on, and tracing under autocast is not built yet.",
                 "Call the jitted function outside of torch.autocast, with inputs in the dtype it should compute in.",
             )
+
+
+def _named_object(fn: Callable) -> Any:
+    """What is found under the name of a function."""
+    found: Any = sys.modules.get(getattr(fn, "__module__", None))
+    for name in getattr(fn, "__qualname__", "").split("."):
+        found = getattr(found, name, None)
+    return found
 
 
 def _named(transform: Transform) -> Transform:

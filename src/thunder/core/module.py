@@ -1,7 +1,10 @@
-"""`ThunderModule`: what `thunder.jit` makes of an `nn.Module`. Parameters and buffers are the original's own."""
+"""`ThunderModule`: what `thunder.jit` makes of an `nn.Module`. It has no state of its own: all is the original's."""
 
+import copy
+import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -10,71 +13,40 @@ import torch
 class ThunderModule(torch.nn.Module):
     """A module that runs compiled. `thunder.jit` makes it; there is no need to do so oneself.
 
+    Attributes and methods are those of the original module: parameters, buffers, hooks and modes are shared with it.
+
     Args:
         model: the original module.
         compiled_model_call: takes what the module takes, and runs compiled.
     """
 
     def __init__(self, model: torch.nn.Module, compiled_model_call: Callable):
-        super().__init__()
-        # Not as a submodule: names of parameters stay those of the original.
-        object.__setattr__(self, "_model", model)
-        object.__setattr__(self, "_compiled", compiled_model_call)
-        self.training = model.training
+        # `nn.Module.__init__` is left out: it would make a state that hides the original's.
+        vars(self).update(_model=model, _compiled=compiled_model_call, _compiled_forward=None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled(*args, **kwargs)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self._compiled(*args, **kwargs)
+    @property
+    def forward(self) -> Callable:
+        """The original's `forward`, compiled: unlike a call of the module, it runs no hooks."""
+        if self._compiled_forward is None or self._compiled_forward.data.fn != self._model.forward:
+            vars(self)["_compiled_forward"] = self._compiled.compiling(self._model.forward)
+        return self._compiled_forward
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_model"], name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in self.__dict__:
-            object.__setattr__(self, name, value)
-        elif "_model" in self.__dict__:
-            setattr(self._model, name, value)
-        else:
-            super().__setattr__(name, value)
-
-    def train(self, mode: bool = True) -> "ThunderModule":
-        self._model.train(mode)
-        object.__setattr__(self, "training", mode)
-        return self
-
-    def get_buffer(self, target: str) -> torch.Tensor:
-        return self._model.get_buffer(target)
-
-    def get_parameter(self, target: str) -> torch.nn.Parameter:
-        return self._model.get_parameter(target)
-
-    def get_submodule(self, target: str) -> torch.nn.Module:
-        return self._model.get_submodule(target)
+    # ---- state: the original's ----
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True, *, persistent: bool | None = None
     ) -> Iterator[tuple[str, torch.Tensor]]:
         """The buffers with their names; only the persistent ones (or the others) where `persistent` is given."""
-        kept = set(self._model.state_dict(keep_vars=True)) if persistent is not None else ()
-        for name, buffer in self._model.named_buffers(prefix, recurse, remove_duplicate):
-            if persistent is None or (name.removeprefix(f"{prefix}." if prefix else "") in kept) == persistent:
-                yield name, buffer
+        for name, buffer in self._model.named_buffers("", recurse, remove_duplicate):
+            if persistent is None or self._is_persistent(name) == persistent:
+                yield f"{prefix}.{name}" if prefix else name, buffer
 
-    def named_parameters(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, torch.nn.Parameter]]:
-        yield from self._model.named_parameters(prefix, recurse, remove_duplicate)
-
-    def named_modules(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, torch.nn.Module]]:
-        yield from self._model.named_modules(*args, **kwargs)
-
-    def named_children(self) -> Iterator[tuple[str, torch.nn.Module]]:
-        yield from self._model.named_children()
-
-    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-        return self._model.state_dict(destination=destination, prefix=prefix, keep_vars=keep_vars)
+    def _is_persistent(self, buffer: str) -> bool:
+        owner, _, name = buffer.rpartition(".")
+        return name not in self._model.get_submodule(owner)._non_persistent_buffers_set
 
     def original_state_dict(
         self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
@@ -83,13 +55,79 @@ class ThunderModule(torch.nn.Module):
         return self.state_dict(destination=destination, prefix=prefix, keep_vars=keep_vars)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
+        """Load the state into the original's parameters and buffers; with `assign`, make it them."""
         return self._model.load_state_dict(state_dict, strict=strict, assign=assign)
 
-    @contextmanager
-    def no_sync(self) -> Iterator[None]:
+    def no_sync(self) -> AbstractContextManager[None]:
         """Without gradient synchronization in data parallel training, which is not built yet."""
         raise NotImplementedError("ThunderModule.no_sync needs thunder.distributed, which is not built yet")
-        yield
+
+    # ---- Python's protocols ----
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["_model"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._model, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._model, name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(type(self)), *dir(self._model)})
 
     def __repr__(self) -> str:
         return f"ThunderModule({self._model!r})"
+
+    def __bool__(self) -> bool:
+        return bool(self._model)
+
+    def __len__(self) -> int:
+        return len(self._model)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._model)
+
+    def __contains__(self, item: Any) -> bool:
+        return item in self._model
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._model[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._model[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        del self._model[key]
+
+    def __copy__(self) -> "ThunderModule":
+        return self._of(copy.copy(self._model))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ThunderModule":
+        return self._of(copy.deepcopy(self._model, memo))
+
+    def __reduce_ex__(self, protocol: int) -> Any:
+        return self._compiled.__reduce_ex__(protocol)
+
+    def _of(self, model: torch.nn.Module) -> "ThunderModule":
+        return ThunderModule(model, self._compiled.compiling(model))
+
+
+def _methods_of_original() -> Iterator[tuple[str, Callable]]:
+    """Methods for all that `nn.Module` has, each calling the original's, which its class may have overridden."""
+
+    def method(name: str, of_module: Callable) -> Callable:
+        @functools.wraps(of_module)
+        def call(self: ThunderModule, *args: Any, **kwargs: Any) -> Any:
+            result = getattr(self._model, name)(*args, **kwargs)
+            return self if result is self._model else result
+
+        return call
+
+    for name, of_module in vars(torch.nn.Module).items():
+        if inspect.isfunction(of_module) and not name.startswith("__") and name not in vars(ThunderModule):
+            yield name, method(name, of_module)
+
+
+for _name, _method in _methods_of_original():
+    setattr(ThunderModule, _name, _method)

@@ -156,7 +156,10 @@ class _Arguments:
     def finish(self) -> Trace:
         """The prologue: it checks the state and fetches and checks every tensor that the trace used or looked at."""
         inputs = self.tracer.inputs
-        require_state(self.prologue, self.dependence, {**inputs, **self.tracer.examined})
+        arguments = {
+            i: (self.prologue.fetch(access),) for i, (access, facade) in self.accesses.items() if facade is not None
+        }
+        require_state(self.prologue, self.dependence, {**inputs, **self.tracer.examined}, arguments)
         outputs = []
         for identity, i in inputs.items():
             access, _ = self.accesses[identity]

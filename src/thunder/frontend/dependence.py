@@ -202,7 +202,7 @@ class Dependence:
         if is_module:
             self.modules[id(value)] = value
             for attribute in MODULE_STORES:
-                store = self.store(entries[attribute], f"{kind}{attribute}", f"{{}} (of {kind})")
+                store = self.store(getattr(value, attribute), f"{kind}{attribute}", f"{{}} (of {kind})")
                 for key in store.entries:
                     if key in names.all or attribute == "_modules":
                         self.note(store, key, names if key in names.all else NO_NAMES)

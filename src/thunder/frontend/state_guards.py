@@ -59,29 +59,40 @@ def _same(x: Any, expected: Any) -> bool:
     return False
 
 
-def require_state(prologue: Prologue, dependence: Dependence, inputs: dict[int, Any]) -> None:
-    """The state that the program could reach is as it was; of tensors that are inputs, the prologue checks metadata."""
+def require_state(
+    prologue: Prologue, dependence: Dependence, inputs: dict[int, Any], places: dict[int, tuple[Any, ...]]
+) -> None:
+    """The state that the program could reach is as it was; of tensors that are inputs, the prologue checks metadata.
+
+    An input that is found in several places (tied weights, an argument that is a global too) must be one in all.
+
+    Args:
+        inputs: the tensors that the prologue fetches, by identity.
+        places: the expressions of those that are arguments, by identity.
+    """
     for store in dependence.stores.values():
-        guards = list(_store_guards(store, dependence, inputs))
+        guards = list(_store_guards(store, dependence, inputs, places))
         if guards:
             prologue.require_all(guards)
     for cell, value, subject in dependence.cells.values():
         place = (Live(cell, "cell"), ".cell_contents")
-        condition = _condition(place, value, dependence, inputs)
+        condition = _condition(place, value, dependence, inputs, places)
         if condition is not None:
             prologue.require_all([Guard(subject, condition, place, value)])
     for module in dependence.modules.values():
         prologue.require_all(list(_hook_guards(module)))
 
 
-def _store_guards(store: Store, dependence: Dependence, inputs: dict[int, Any]) -> Iterator[Guard]:
+def _store_guards(
+    store: Store, dependence: Dependence, inputs: dict[int, Any], places: dict[int, tuple[Any, ...]]
+) -> Iterator[Guard]:
     live = Live(store.entries, store.name)
     if store.name.endswith("_modules"):
         yield Guard(f"the submodules of {store.name}", ("len(", live, f") == {len(store.before)}"))
     for key in sorted(store.noted):
         if key in store.before:
             place = (live, f"[{key!r}]")
-            condition = _condition(place, store.before[key], dependence, inputs)
+            condition = _condition(place, store.before[key], dependence, inputs, places)
             if condition is not None:
                 yield Guard(store.describe(key), condition, place, store.before[key])
         else:
@@ -89,11 +100,18 @@ def _store_guards(store: Store, dependence: Dependence, inputs: dict[int, Any]) 
 
 
 def _condition(
-    place: tuple[Any, ...], value: Any, dependence: Dependence, inputs: dict[int, Any]
+    place: tuple[Any, ...],
+    value: Any,
+    dependence: Dependence,
+    inputs: dict[int, Any],
+    places: dict[int, tuple[Any, ...]],
 ) -> tuple[Any, ...] | None:
     """The expression that what is at `place` is as `value`; None where the prologue checks it otherwise."""
     if isinstance(value, torch.Tensor):
-        return None if id(value) in inputs else ("isinstance(", *place, ", ", torch.Tensor, ")")
+        if id(value) not in inputs:
+            return ("isinstance(", *place, ", ", torch.Tensor, ")")
+        first = places.setdefault(id(value), place)
+        return None if first is place else (*place, " is ", *first)
     if isinstance(value, CONSTANTS):
         return same_value(place, value)
     if isinstance(value, CONTAINERS) and id(value) in dependence.containers:
