@@ -32,6 +32,56 @@ def test_symbols_run_when_nothing_is_recorded():
     assert torch.equal(ltorch.setitem(x, 0, 1.0)[0], torch.ones(3))
 
 
+OF_TWO = (
+    *("add", "atan2", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "div"),
+    *("eq", "floor_divide", "fmod", "ge", "gt", "le", "lt", "maximum", "minimum", "mul", "ne", "pow", "remainder"),
+    "sub",
+)
+NUMBERS = {torch.float32: 1.5, torch.bfloat16: 1.5, torch.int64: 2, torch.bool: True, torch.complex64: 1.5 + 1j}
+
+
+def operands(primitive):
+    """Tensors of every dtype that torch takes for `primitive`, and a number to go with each."""
+    for dtype, number in NUMBERS.items():
+        for x in (torch.tensor([1, 2, 3]).to(dtype), torch.tensor(3).to(dtype)):
+            try:
+                primitive(x, x)
+            except (RuntimeError, NotImplementedError):
+                continue
+            yield x, number
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_a_number_may_stand_for_either_tensor(name):
+    primitive = prims.all_prims[name]
+    for x, number in operands(primitive):
+        full = torch.full_like(x, number)
+        for args, expected in (((number, x), primitive(full, x)), ((x, number), primitive(x, full))):
+            recorded = Recorded(primitive, *args)
+            (call,) = recorded.trace.bound_symbols
+            claimed = call.replaced(symbol=ex.implementation(call) or primitive, subsymbols=())
+            run = recorded.trace.derived([claimed], "Transform for execution").python_callable()
+            torch.testing.assert_close(primitive(*args), expected)
+            torch.testing.assert_close(run(*recorded.inputs), expected)
+
+
+def test_where_takes_a_number_at_either_place():
+    condition = torch.tensor([True, False, True])
+    for dtype, number in NUMBERS.items():
+        x = torch.tensor([1, 2, 3]).to(dtype)
+        full = torch.full_like(x, number)
+        torch.testing.assert_close(prims.where(condition, number, x), torch.where(condition, full, x))
+        torch.testing.assert_close(prims.where(condition, x, number), torch.where(condition, x, full))
+
+
+def test_the_other_elementwise_primitives_take_one_tensor():
+    x = torch.ones(2)
+    for name, primitive in prims.all_prims.items():
+        if primitive.meta.__qualname__.startswith("_elementwise.") and name not in OF_TWO:
+            with pytest.raises(TypeError):
+                primitive(x, x)
+
+
 def test_operations_print_as_the_torch_callables_that_run_them():
     x = torch.ones(2, 3)
     for symbol, args, printed in [

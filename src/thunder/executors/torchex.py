@@ -96,25 +96,25 @@ def contiguous(a: torch.Tensor) -> torch.Tensor:
 # ---- primitives: numbers where torch takes tensors only ----
 
 
+def _tensors(a: Any, b: Any) -> list[torch.Tensor]:
+    """Both as tensors: a number becomes one like the other."""
+    like = b if is_number(a) else a
+    return [torch.full((), x, dtype=like.dtype, device=like.device) if is_number(x) else x for x in (a, b)]
+
+
 @implements(prims.maximum)
 def maximum(a: Any, b: Any) -> torch.Tensor:
-    if is_number(b):
-        return torch.clamp_min(a, b)
-    return torch.clamp_min(b, a) if is_number(a) else torch.maximum(a, b)
+    return torch.maximum(*_tensors(a, b))
 
 
 @implements(prims.minimum)
 def minimum(a: Any, b: Any) -> torch.Tensor:
-    if is_number(b):
-        return torch.clamp_max(a, b)
-    return torch.clamp_max(b, a) if is_number(a) else torch.minimum(a, b)
+    return torch.minimum(*_tensors(a, b))
 
 
 @implements(prims.atan2)
 def atan2(a: Any, b: Any) -> torch.Tensor:
-    like = b if is_number(a) else a
-    a, b = (torch.full_like(like, x) if is_number(x) else x for x in (a, b))
-    return torch.atan2(a, b)
+    return torch.atan2(*_tensors(a, b))
 
 
 # ---- primitives: indexing ----
@@ -322,6 +322,15 @@ def _view(self: torch.Tensor, *shape: Any, size: Any = None) -> torch.Tensor:
     return self.reshape(*shape) if size is None else self.reshape(size)
 
 
+def _fmod(a: Any, b: Any) -> torch.Tensor:
+    return torch.fmod(a, b) if is_number(b) else torch.fmod(*_tensors(a, b))
+
+
+def _comparison(function: Callable, mirrored: Callable) -> Callable:
+    """`function`, which takes a number only behind the tensor; `mirrored` is the same with the operands exchanged."""
+    return lambda a, b: mirrored(b, a) if is_number(a) else function(a, b)
+
+
 def _softmax(function: Callable) -> Callable:
     """nn.functional's softmax or log_softmax, called as torch's too: the dtype behind the dimension, or `axis`."""
 
@@ -343,6 +352,18 @@ _ELSEWHERE: dict[Symbol, str] = {
     ltorch.zero: "zeros_like",
 }
 
+# ---- what runs where torch takes no number in front of the tensor ----
+
+_NUMBER_IN_FRONT: dict[Symbol, Callable] = {
+    prims.eq: _comparison(torch.eq, torch.eq),
+    prims.ge: _comparison(torch.ge, torch.le),
+    prims.gt: _comparison(torch.gt, torch.lt),
+    prims.le: _comparison(torch.le, torch.ge),
+    prims.lt: _comparison(torch.lt, torch.gt),
+    prims.ne: _comparison(torch.ne, torch.ne),
+    prims.fmod: _fmod,
+}
+
 
 def _not_in_place(symbol: Symbol) -> Callable[..., bool]:
     """A checker that refuses a call with a true `inplace`: such a call would change its argument."""
@@ -360,6 +381,9 @@ def _register_the_rest() -> None:
     runs(ltorch.view, "Tensor.reshape", lambda self, *shape, **named: not named)
     for symbol, name in _ELSEWHERE.items():
         runs(symbol, name)
+    for symbol, function in _NUMBER_IN_FRONT.items():
+        symbol.implementation = function
+        runs(symbol, symbol.name, lambda a, b: not is_number(a))
     for symbol in prims.all_prims.values():
         if symbol not in ex.implementations and find(symbol.name) is not None:
             runs(symbol, symbol.name)
