@@ -325,7 +325,9 @@ class Compiled:
 
     def passes(self) -> Sequence[Transform]:
         """From the acquired trace to the one that runs."""
-        execution = functools.partial(transform_for_execution, executors=self.data.executors)
+        execution = functools.partial(
+            transform_for_execution, executors=self.data.executors, options=self.data.compile_options
+        )
         return [dead_code_elimination, *map(_named, self.data.transforms), execution, del_last_used]
 
     def refuse_autocast(self) -> None:

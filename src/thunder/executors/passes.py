@@ -1,6 +1,7 @@
 """Transform for execution: every operation is given to the executor that will run it; regions are fused."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from thunder.core.proxies import Proxy
 from thunder.core.symbol import BoundSymbol, unique_proxies
@@ -14,12 +15,17 @@ from thunder.transforms.dead_code_elimination import dead_code_elimination
 NAME = "Transform for execution"
 
 
-def transform_for_execution(trace: Trace, executors: Sequence[Executor]) -> Trace:
-    """`trace` in terms of what the executors run, first choice first; every operation must find one."""
+def transform_for_execution(
+    trace: Trace, executors: Sequence[Executor], options: Mapping[str, Any] | None = None
+) -> Trace:
+    """`trace` in terms of what the executors run, first choice first; every operation must find one.
+
+    `options` are for the executors that fuse.
+    """
     with PassTimer() as timer:
         statements, output, events = merge_common_subexpressions(trace.bound_symbols, trace.output)
         new = trace.derived(statements, NAME, output=output, events=events)
-        _Execution(new, executors).run()
+        _Execution(new, executors, options or {}).run()
         clean = dead_code_elimination(new)
         new.bound_symbols = clean.bound_symbols
         new.events += clean.events
@@ -29,9 +35,10 @@ def transform_for_execution(trace: Trace, executors: Sequence[Executor]) -> Trac
 class _Execution:
     """Works on `trace` in place."""
 
-    def __init__(self, trace: Trace, executors: Sequence[Executor]):
+    def __init__(self, trace: Trace, executors: Sequence[Executor], options: Mapping[str, Any]):
         self.trace = trace
         self.executors = executors
+        self.options = options
         self.leaving = values_that_leave(trace.bound_symbols, trace.output)
 
     def run(self) -> None:
@@ -114,7 +121,7 @@ class _Execution:
         inputs = list(dict.fromkeys(p for leaf in region for p in leaf.inputs if p not in made))
         outputs = [p for p in made if any(p in self.needed_outside[i] for i in unit)]
         name = self.trace.numbered_name(executor.fusion_prefix)
-        symbol = executor.fuse(name, region, inputs, outputs)
+        symbol = executor.fuse(name, region, inputs, outputs, **self.options)
         self.record_fused(operations, name, executor)
         source = operations[0].source
         return BoundSymbol(symbol, tuple(inputs), {}, outputs, tuple(region), source)

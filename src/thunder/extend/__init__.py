@@ -86,10 +86,18 @@ class FusionExecutor(Executor):
         """Why this call cannot be part of a fusion, in a few words; None if it can."""
         raise NotImplementedError
 
-    def fuse(self, name: str, region: Sequence[BoundSymbol], inputs: Sequence[Any], outputs: Sequence[Any]) -> Symbol:
+    def fuse(
+        self,
+        name: str,
+        region: Sequence[BoundSymbol],
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        **options: Any,
+    ) -> Symbol:
         """The operation called `name` that takes `inputs`, runs `region` (primitives, in order), gives `outputs`.
 
         Inputs and outputs are proxies; the operation's implementation takes tensors and returns a list of tensors.
+        `options` are the compile options that `thunder.jit` was given; an executor heeds those that it knows.
         """
         raise NotImplementedError
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 
@@ -72,7 +73,7 @@ class FusionDefinitionWrapper:
 
     Attributes:
         last_used: the fusion as the last call used it; None before the first.
-        store_inputs: whether `last_used` keeps the tensors of the last call (jit option nv_store_fusion_inputs).
+        store_inputs: whether `last_used` keeps the tensors of the last call.
     """
 
     def __init__(
@@ -134,8 +135,16 @@ class NvFuserExecutor(FusionExecutor):
         return refusal(bound_symbol)
 
     def fuse(
-        self, name: str, region: Sequence[BoundSymbol], inputs: Sequence[TensorProxy], outputs: Sequence[TensorProxy]
+        self,
+        name: str,
+        region: Sequence[BoundSymbol],
+        inputs: Sequence[TensorProxy],
+        outputs: Sequence[TensorProxy],
+        *,
+        nv_store_fusion_inputs: bool = False,
+        **options: Any,
     ) -> Symbol:
         """The operation called `name` that takes `inputs`, runs `region` in order and gives `outputs`."""
         primitives = [leaf for call in region for leaf in call.leaves()]
-        return Symbol(name, None, implementation=FusionDefinitionWrapper(name, primitives, inputs, outputs))
+        wrapper = FusionDefinitionWrapper(name, primitives, inputs, outputs, store_inputs=nv_store_fusion_inputs)
+        return Symbol(name, None, implementation=wrapper)
