@@ -4,17 +4,14 @@ torch's fake tensors tell what such a call returns, which arguments it writes to
 This file is the only one that uses fake tensors.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensorMode,
-)
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import resolve_name
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -23,10 +20,11 @@ from thunder.core.pytree import tree_flatten, tree_map, tree_unflatten
 from thunder.core.recording import current_recorder
 from thunder.core.symbol import Symbol, Tag
 from thunder.core.trace import tensor
+from thunder.frontend.torch_state import same_randomness_after
 
 
-class DataDependentOutput(Exception):
-    """What the call returns, or its shape, depends on values."""
+class RandomnessError(Exception):
+    """Random numbers were drawn where none may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +52,20 @@ class _RandomnessObserver(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+@contextmanager
+def without_randomness() -> Iterator[None]:
+    """RandomnessError if random numbers were drawn inside; generators are then as they were."""
+    with _RandomnessObserver() as observer, same_randomness_after(RandomnessError):
+        yield
+        if observer.random:
+            raise RandomnessError
+
+
 def record_opaque(func: Callable, args: tuple, kwargs: dict[str, Any]) -> OpaqueOutput:
     """Record the call `func(*args, **kwargs)`; tensors among the arguments are proxies.
 
     Raises:
-        DataDependentOutput: if the result depends on values.
-        Exception: what eager raises for these arguments.
+        Exception: what eager raises for these arguments, or that fake tensors cannot tell what the call gives.
     """
     leaves, spec = tree_flatten((args, kwargs))
     positions = [i for i, x in enumerate(leaves) if isinstance(x, TensorProxy)]
@@ -71,10 +77,7 @@ def record_opaque(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Opaque
             filled[i] = fake
         fake_args, fake_kwargs = tree_unflatten([_on_fake_device(x) for x in filled], spec)
         with _RandomnessObserver() as observer:
-            try:
-                out = func(*fake_args, **fake_kwargs)
-            except (DataDependentOutputException, DynamicOutputShapeException) as e:
-                raise DataDependentOutput(str(e)) from None
+            out = func(*fake_args, **fake_kwargs)
         written = tuple(i for i, fake in enumerate(fakes) if fake._version != before[i])
     on = _device_of_results(leaves)
     return _record(func, args, kwargs, out, fakes, written, observer.random, on)

@@ -7,7 +7,8 @@ scripted functions) arrives in `Traced.__torch_dispatch__` as ATen operations.
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -27,7 +28,7 @@ from thunder.core.views import view_steps
 from thunder.frontend.aliasing import Handle
 from thunder.frontend.evaluation import Evaluation
 from thunder.frontend.observation import Observer
-from thunder.frontend.opaque import DataDependentOutput, record_opaque, record_opaque_as
+from thunder.frontend.opaque import RandomnessError, record_opaque, record_opaque_as, without_randomness
 from thunder.frontend.provenance import CallSite, call_site
 from thunder.torch.language import in_place, in_place_view, inplace_argument, reflected, torch_functions, updates
 
@@ -125,6 +126,7 @@ class Tracer(TorchFunctionMode):
         self.examined: dict[int, torch.Tensor] = {}  # real tensors of which only metadata was asked
         self.hints: list[tuple[BoundSymbol, CallSite]] = []
         self.start: Any = None
+        self.is_unobserved = False
 
     def run(self, program: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """What the program returns, its torch calls recorded."""
@@ -185,15 +187,25 @@ class Tracer(TorchFunctionMode):
 
     def record(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Do what the call `func(*args, **kwargs)` means while tracing; returns facades for tensors."""
+        with self.unobserved(), torch._C.DisableTorchFunctionSubclass():
+            try:
+                return self._record(func, args, kwargs)
+            except _RunNatively:
+                return func(*args, **kwargs)
+
+    @contextmanager
+    def unobserved(self) -> Iterator[None]:
+        """What runs inside is not the program."""
+        if self.is_unobserved:
+            yield
+            return
+        self.is_unobserved = True
         self.observer.pause()
         try:
-            with torch._C.DisableTorchFunctionSubclass():
-                return self._record(func, args, kwargs)
-        except _RunNatively:
-            with torch._C.DisableTorchFunctionSubclass():
-                return func(*args, **kwargs)
+            yield
         finally:
             self.observer.resume()
+            self.is_unobserved = False
 
     def _record(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         if (handler := _handlers.get(func)) is not None:
@@ -283,7 +295,8 @@ class Tracer(TorchFunctionMode):
         if func is torch.ops.aten.detach.default:
             return self.record(torch.Tensor.detach, args, kwargs)
         try:
-            return self.opaque(func, args, kwargs)
+            with self.unobserved():
+                return self.opaque(func, args, kwargs)
         except _RunNatively:
             raise UnsupportedError(
                 f"{func} mixes tensors of functorch with tensors of the trace.",
@@ -325,11 +338,8 @@ class Tracer(TorchFunctionMode):
         before = len(self.trace.bound_symbols)
         try:
             out = record_opaque(func, proxy_args, proxy_kwargs)
-        except DataDependentOutput:
+        except Exception:  # eager tells whether it is an error, or fake tensors cannot tell what the call gives
             return self.opaque_by_value(func, proxy_args, proxy_kwargs)
-        except Exception as e:
-            self.annotate(e)
-            raise
         self.stamp(before, handles)
         tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
         for position, value in out.written:
@@ -343,9 +353,7 @@ class Tracer(TorchFunctionMode):
     def opaque_by_value(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Record a call whose output's shape depends on values: as it is in this call, with a check of it."""
         values = {p: self.evaluation.value_of(p) for p in unique_proxies((args, kwargs))}
-        real_args, real_kwargs = map_proxies((args, kwargs), values)
-        with recording(None), torch.no_grad():
-            real = func(*real_args, **real_kwargs)
+        real = self.real_result(func, args, kwargs, values)
         before = len(self.trace.bound_symbols)
         result = record_opaque_as(func, args, kwargs, real)
         constant = all(map(self.evaluation.is_constant, values))
@@ -355,6 +363,32 @@ class Tracer(TorchFunctionMode):
             prims.check_shape(p, p.shape)
         self.stamp(before, {})
         return self.wrap(result, None, {})
+
+    def real_result(
+        self, func: Callable, args: tuple, kwargs: dict[str, Any], values: dict[TensorProxy, torch.Tensor]
+    ) -> Any:
+        """What the call gives for copies of these values; it must neither write to them nor draw random numbers."""
+        copies = {p: value.clone() for p, value in values.items()}
+        versions = [x._version for x in copies.values()]
+        real_args, real_kwargs = map_proxies((args, kwargs), copies)
+        try:
+            with recording(None), torch.no_grad(), without_randomness():
+                real = func(*real_args, **real_kwargs)
+        except RandomnessError:
+            raise self.not_by_value(func, "draws random numbers") from None
+        except Exception as e:
+            self.annotate(e)
+            raise
+        if [x._version for x in copies.values()] != versions:
+            raise self.not_by_value(func, "writes to its arguments")
+        return real
+
+    def not_by_value(self, func: Callable, what: str) -> NotRepresentable:
+        return NotRepresentable(
+            f"What {_called(func)} gives depends on values, and it {what}.",
+            "Do it outside of the jitted function.",
+            self.site().source,
+        )
 
     def mark_opaque_view(self, result: Any, proxy: TensorProxy, of: torch.Tensor) -> None:
         """The output `proxy` shares the memory of `of` in a way that writes cannot follow."""
