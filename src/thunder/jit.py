@@ -5,6 +5,7 @@ import dataclasses
 import difflib
 import functools
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -28,8 +29,10 @@ from thunder.core.trace import Trace
 from thunder.executors.passes import transform_for_execution
 from thunder.extend import Executor, get_default_executors, get_executor
 from thunder.frontend.acquire import Acquired, acquire
+from thunder.frontend.guards import without_guards
 from thunder.frontend.reasons import guard_failure, state_change
 from thunder.frontend.torch_state import same_randomness_after, torch_state
+from thunder.frontend.tracebacks import hide_internal_frames
 from thunder.transforms.dead_code_elimination import dead_code_elimination
 from thunder.transforms.del_last_used import del_last_used
 
@@ -96,7 +99,7 @@ class Specialization:
         return print_trace(self.traces[-1]).lines[numbers[-1] - 1].source if numbers else None
 
     def run_once(self, inputs: tuple[torch.Tensor, ...]) -> Any:
-        grad_mode = self.state[0]
+        grad_mode = torch.is_grad_enabled()
         if grad_mode:
             torch._C._set_grad_enabled(False)
         try:
@@ -173,6 +176,8 @@ class Compiled:
 
     def __init__(self, data: CompileData):
         self.data, self.stats = data, CompileStats()
+        self.lock = threading.RLock()  # one thread compiles at a time; calls that find what they need do not wait
+        self.torch_state = tuple if data.cache_option is CacheOption.SAME_INPUT else torch_state
         functools.update_wrapper(self, data.fn)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Callable:
@@ -180,32 +185,43 @@ class Compiled:
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if current_recorder() is not None or self.stats.plain is not None:
-            return self.data.fn(*args, **kwargs)  # being traced as part of another jitted function, or not compiled
-        state = torch_state()
-        stats, decided_otherwise = self.stats, None
-        for specialization in stats.candidates(args, kwargs):
-            if specialization.state != state:
-                continue
-            try:
-                inputs = specialization.prologue(args, kwargs)
-            except _GONE:
-                continue
-            if inputs is None:
-                continue
-            try:
-                result = specialization.run(inputs)
-            except ValueChanged as change:
-                source = specialization.site_of(change)
-                if self.gives_up(source):
-                    return self.data.fn(*args, **kwargs)
-                decided_otherwise = f"{source or 'a decision'}: {change.expected!r} -> {change.now!r}"
-                continue
-            stats.cache_hits += 1
-            if specialization is not stats.last:
-                stats.show(specialization)
-            return result
-        return self.miss(state, args, kwargs, decided_otherwise)
+        if current_recorder() is not None:
+            return self.data.fn(*args, **kwargs)  # being traced as part of another jitted function
+        try:
+            stats, decided_otherwise = self.stats, None
+            if stats.plain is not None:
+                return self.data.fn(*args, **kwargs)
+            state, known = self.torch_state(), len(stats.specializations)
+            for specialization in stats.candidates(args, kwargs):
+                if specialization.state != state:
+                    continue
+                try:
+                    inputs = specialization.prologue(args, kwargs)
+                except _GONE:
+                    continue
+                if inputs is None:
+                    continue
+                try:
+                    result = specialization.run(inputs)
+                except ValueChanged as change:
+                    source = specialization.site_of(change)
+                    if self.gives_up(source):
+                        return self.data.fn(*args, **kwargs)
+                    decided_otherwise = f"{source or 'a decision'}: {change.expected!r} -> {change.now!r}"
+                    continue
+                stats.cache_hits += 1
+                if specialization is not stats.last:
+                    stats.show(specialization)
+                return result
+            return self.miss(state, args, kwargs, known, decided_otherwise)
+        except BaseException as e:
+            self.hide_internal_frames(e)
+            raise  # unlike `raise e`, this leaves out the present frame too
+
+    def hide_internal_frames(self, error: BaseException) -> None:
+        """Let an error that leaves the call show the user's frames only, unless the debug options say otherwise."""
+        if not self.data.debug_options.show_internal_frames:
+            hide_internal_frames(error)
 
     # ---- copies ----
 
@@ -231,18 +247,20 @@ class Compiled:
 
     # ---- a cache miss ----
 
-    def miss(self, state: tuple, args: tuple, kwargs: dict[str, Any], decided_otherwise: str | None) -> Any:
-        """Compile for these arguments, and run."""
-        if self.stats.specializations:
-            self.note_recompilation(decided_otherwise or self.reason_of_miss(state, args, kwargs))
-        try:
-            specialization, inputs = self.compile(state, args, kwargs)
-        except NotRepresentable as e:
-            reason = e.error
-        else:
-            return specialization.run(inputs)
-        self.run_plainly_from_now_on(reason)
-        return self.data.fn(*args, **kwargs)
+    def miss(self, state: tuple, args: tuple, kwargs: dict[str, Any], known: int, decided_otherwise: str | None) -> Any:
+        """Compile for these arguments, and run. Of the specializations, `known` have been tried."""
+        with self.lock:
+            is_outdated = len(self.stats.specializations) != known or self.stats.plain is not None
+            if not is_outdated:
+                if known:
+                    self.note_recompilation(decided_otherwise or self.reason_of_miss(state, args, kwargs))
+                try:
+                    specialization, inputs = self.compile(state, args, kwargs)
+                except NotRepresentable as e:
+                    self.run_plainly_from_now_on(e.error)
+        if is_outdated or self.stats.plain is not None:  # another thread has compiled, or it cannot be compiled
+            return self(*args, **kwargs)
+        return specialization.run(inputs)
 
     def reason_of_miss(self, state: tuple, args: tuple, kwargs: dict[str, Any]) -> str:
         """Why the newest specialization does not hold."""
@@ -294,13 +312,15 @@ class Compiled:
         gradients = torch.is_grad_enabled() and not self.data.disable_torch_autograd
         acquire(self.data.fn, args, kwargs, acquired, gradients=gradients, sharp_edges=self.data.sharp_edges)
         self.stats.last_prologue_traces = [acquired.prologue]
+        if self.data.cache_option is CacheOption.SAME_INPUT:
+            self.stats.last_prologue_traces.append(without_guards(acquired.prologue))
         self.stats.last_epilogue_traces = [acquired.epilogue] if acquired.epilogue else []
         for transform in self.passes():
             traces.append(transform(traces[-1]))
         self.stats.last_tracing_milliseconds = (time.perf_counter() - start) * 1e3
         specialization = Specialization(
             state,
-            compile_trace(acquired.prologue),
+            compile_trace(self.stats.last_prologue_traces[-1]),
             compile_trace(traces[-1], decorated=False),
             compile_trace(acquired.epilogue) if acquired.epilogue else None,
             acquired.epilogue_inputs,
@@ -313,7 +333,7 @@ class Compiled:
 
     def keep(self, specialization: Specialization, acquired: Acquired, args: tuple, kwargs: dict[str, Any]) -> None:
         """Use the specialization for later calls, if it can stand for them."""
-        if self.data.cache_option is not CacheOption.CONSTANT_VALUES:
+        if self.data.cache_option is CacheOption.NO_CACHING:
             return
         if acquired.only_once is None:
             self.stats.keep(specialization, args, kwargs)
@@ -384,7 +404,9 @@ def jit(
     Args:
         fn: a function, or an `nn.Module` (the result is then a `ThunderModule`). Left out, `jit` is a decorator.
         executors: who may run operations, first choice first, as executors or their names; torch is always the last.
-        cache: "constant values" compiles once for each value of what is no tensor; "no caching" compiles at each call.
+        cache: "constant values" compiles once for each value of what is no tensor; "no caching" compiles at each call;
+            "same input" compiles at the first call and checks nothing at the others: you promise that all that the
+            program depends on, but for the values of tensors, stays as it is.
         transforms: functions from trace to trace, run before the transform for execution.
         debug_options: see `thunder.DebugOptions`.
         sharp_edges: what to do where a program reads something that cannot be guarded.
@@ -419,7 +441,7 @@ def jit(
     return compiled
 
 
-_NOT_BUILT = (CacheOption.SAME_INPUT, CacheOption.SYMBOLIC_VALUES, SharpEdges.WARN, SharpEdges.ERROR)
+_NOT_BUILT = (CacheOption.SYMBOLIC_VALUES, SharpEdges.WARN, SharpEdges.ERROR)
 
 
 def _built(option: Any) -> Any:

@@ -25,7 +25,11 @@ class ThunderModule(torch.nn.Module):
         vars(self).update(_model=model, _compiled=compiled_model_call, _compiled_forward=None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._compiled(*args, **kwargs)
+        try:
+            return self._compiled(*args, **kwargs)
+        except BaseException as e:
+            self._compiled.hide_internal_frames(e)
+            raise
 
     @property
     def forward(self) -> Callable:

@@ -86,6 +86,12 @@ statement_rules[check] = _print_check
 statement_rules[unpack] = _print_unpack
 
 
+def without_guards(prologue: Trace) -> Trace:
+    """The prologue that fetches the computation's inputs and checks nothing."""
+    fetches = [statement for statement in prologue.bound_symbols if statement.symbol is not check]
+    return prologue.derived(fetches, "Leave Out Guards")
+
+
 def same_value(place: tuple[Any, ...], x: Any) -> tuple[Any, ...]:
     """The expression that the value at `place` is `x`: an equal one of one type if it is a constant, else the same."""
     if isinstance(x, float) and math.isnan(x):
