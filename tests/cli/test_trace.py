@@ -217,3 +217,27 @@ def test_what_the_program_jits_itself_is_traced_with_its_own_options(run, tmp_pa
     assert done.returncode == 0, done.stderr
     assert 'inputs    x: "cpu f32[2]"' in done.stdout and "equal to eager" in done.stdout
     assert "program   │ tensor([2., 2.]) 4" in done.stdout
+
+
+LAYER_NORM = """\
+import torch
+import torch.nn.functional as F
+
+
+def norm(x, weight, bias):
+    return F.layer_norm(x, (4096,), weight, bias)
+"""
+
+
+@needs_nvfuser
+def test_the_kernel_is_the_one_that_nvfuser_schedules_for_the_chip(run, tmp_path):
+    """nvFuser gives a row of 4096 bf16 elements 256 threads on an H100, 128 on an A100."""
+    (tmp_path / "norm.py").write_text(LAYER_NORM)
+    inputs = [x for size in ("4096, 4096", "4096", "4096") for x in ("--input", f"bf16[{size}]@cuda")]
+    kernels = {}
+    for chip, threads in (("h100", 256), ("a100", 128)):
+        done = run("trace", "norm.py:norm", *inputs, "--target", chip, "--only", "kernels")
+        assert done.returncode == 0, done.stdout + done.stderr
+        _, launch, kernels[chip] = done.stdout.split("\n", 2)
+        assert launch.startswith(f"// nvfuser_inner_persistent_f0_c1_r0_g0, grid 4096, block {threads}, ")
+    assert kernels["h100"] != kernels["a100"]
