@@ -20,7 +20,10 @@ def run(*arguments: str) -> str:
 
 if __name__ == "__main__":
     bare, torch_import, help_page = best_seconds(
-        lambda: run("-c", "pass"), lambda: run("-c", "import torch"), lambda: run("-m", "thunder_cli", "--help"), repeats=5
+        lambda: run("-c", "pass"),
+        lambda: run("-c", "import torch"),
+        lambda: run("-m", "thunder_cli", "--help"),
+        repeats=5,
     )
     ours = min(float(run("-c", IMPORT)) for _ in range(3))
     print(Row("import thunder, torch imported (0.3 s allowed)", ours, "0.3 s", 0.3, 1.0))

@@ -16,7 +16,12 @@ MODELS = {
     "LLaMA": lambda: (
         transformers.LlamaForCausalLM,
         transformers.LlamaConfig(
-            hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, **SMALL
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            **SMALL,
         ),
     ),
     "BERT": lambda: (
@@ -34,10 +39,15 @@ MODELS = {
     "Qwen2": lambda: (
         transformers.Qwen2ForCausalLM,
         transformers.Qwen2Config(
-            hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, **SMALL
+            hidden_size=32,
+            intermediate_size=64,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            **SMALL,
         ),
     ),
-}  # fmt: skip
+}
 
 
 def build(name):
