@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from thunder.frontend.provenance import is_library_file
+from thunder.frontend.provenance import is_importing, is_library_file
 
 CONSTANTS = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size, enum.Enum, range)
 CONTAINERS = (list, tuple, dict, set, frozenset, deque)
@@ -108,6 +108,8 @@ class Dependence:
 
     def function_started(self, frame: FrameType) -> None:
         """Note what the function that runs in `frame` can reach."""
+        if is_importing(frame):
+            return
         code = frame.f_code
         names = mentioned_names(code)
         count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
@@ -179,7 +181,7 @@ class Dependence:
         self.class_attributes(type(value), names)
         del self._made[id(value)]  # while it is followed, should it lead to itself
         self._reached[id(value), names, True] = value
-        for key in names.all & getattr(value, "__dict__", {}).keys():
+        for key in names.all & (attributes_of(value) or {}).keys():
             item = vars(value)[key]
             self.reach(item, names, not isinstance(item, CONTAINERS))
         del self._reached[id(value), names, True]
@@ -187,8 +189,8 @@ class Dependence:
 
     def object(self, value: Any, names: Names) -> None:
         self.class_attributes(type(value), names)
-        entries = getattr(value, "__dict__", None)
-        if not isinstance(entries, dict) or is_library_object(value):
+        entries = attributes_of(value)
+        if entries is None or is_library_object(value):
             return
         kind = type(value).__name__
         store = self.store(entries, f"{kind}_state", f"{{}} (attribute of {kind})")
@@ -290,8 +292,8 @@ _ABSENT = object()
 
 def copy_of(container: Any) -> Any:
     """A shallow copy, of a plain type."""
-    if isinstance(container, dict):
-        return dict(container)
+    if isinstance(container, dict):  # what is in it, not what a `__getitem__` of the user's makes of it
+        return {key: dict.__getitem__(container, key) for key in container}
     return set(container) if isinstance(container, set | frozenset) else list(container)
 
 
@@ -300,7 +302,7 @@ def same_items(container: Any, before: Any) -> bool:
     if len(container) != len(before):
         return False
     if isinstance(before, dict):
-        return all(a is b and container[a] is before[b] for a, b in zip(container, before))
+        return all(a is b and dict.__getitem__(container, a) is before[b] for a, b in zip(container, before))
     if isinstance(before, set):
         return container == before
     return all(a is b for a, b in zip(container, before))
@@ -313,6 +315,15 @@ def refill(container: Any, items: Any) -> None:
         return
     container.clear()
     container.extend(items) if isinstance(container, deque) else container.update(items)
+
+
+def attributes_of(value: Any) -> dict[str, Any] | None:
+    """The object's `__dict__` if it has one, found without running code of its own."""
+    try:
+        entries = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return entries if isinstance(entries, dict) else None
 
 
 def has_users_attribute(value: Any, name: str) -> bool:
