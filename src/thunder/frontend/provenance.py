@@ -92,6 +92,15 @@ def result_goes_to(code: CodeType, offset: int) -> tuple[str, ...] | None:
     return tuple(names[:count]) if len(names) >= count else ()
 
 
+def is_importing(frame: FrameType | None) -> bool:
+    """Whether an import runs this frame: what that does is no part of the program."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
+
+
 class CallSite:
     """The user's frame that made a call.
 

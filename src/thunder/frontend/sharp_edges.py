@@ -3,6 +3,7 @@
 import contextvars
 import os
 import random
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from thunder.core.options import SharpEdges
 from thunder.core.printing import Live
 from thunder.core.symbol import SourceLine
 from thunder.frontend.guards import Guard, same_value
+from thunder.frontend.provenance import is_importing
 
 
 class SharpEdge(NamedTuple):
@@ -93,7 +95,7 @@ class SharpEdgePolicy:
             self.context_variables.setdefault(variable, variable.get(None))
             return
         edge = sharp_edge(function, first)
-        if edge is None:
+        if edge is None or is_importing(sys._getframe(1)):
             return
         what = f"The program {edge.what} ({function.__name__}), which a trace cannot repeat."
         way_out = "Do it outside of the jitted function, and pass what is needed."

@@ -295,7 +295,7 @@ class Tracer(TorchFunctionMode):
         if func is torch.ops.aten.detach.default:
             return self.record(torch.Tensor.detach, args, kwargs)
         try:
-            with self.unobserved():
+            with self.unobserved(), torch._C.DisableTorchFunction():
                 return self.opaque(func, args, kwargs)
         except _RunNatively:
             raise UnsupportedError(
