@@ -13,11 +13,6 @@ if TYPE_CHECKING:
     from thunder.core.module import ThunderModule
     from thunder.core.options import CacheOption, DebugOptions
     from thunder.extend import get_all_executors, get_default_executors, get_executor
-    from thunder.frontend.history import (
-        last_interpreted_instructions,
-        last_interpreter_log,
-        print_last_interpreter_log,
-    )
     from thunder.jit import (
         cache_hits,
         cache_misses,
@@ -27,21 +22,19 @@ if TYPE_CHECKING:
         jit,
         last_backward_traces,
         last_compile_options,
+        last_interpreted_instructions,
+        last_interpreter_log,
         last_prologue_traces,
         last_recompile_reason,
         last_traces,
         list_transforms,
+        print_last_interpreter_log,
     )
 
 _HOMES = {
     "thunder.core.module": ("ThunderModule",),
     "thunder.core.options": ("CacheOption", "DebugOptions"),
     "thunder.extend": ("get_all_executors", "get_default_executors", "get_executor"),
-    "thunder.frontend.history": (
-        "last_interpreted_instructions",
-        "last_interpreter_log",
-        "print_last_interpreter_log",
-    ),
     "thunder.jit": (
         "cache_hits",
         "cache_misses",
@@ -51,10 +44,13 @@ _HOMES = {
         "jit",
         "last_backward_traces",
         "last_compile_options",
+        "last_interpreted_instructions",
+        "last_interpreter_log",
         "last_prologue_traces",
         "last_recompile_reason",
         "last_traces",
         "list_transforms",
+        "print_last_interpreter_log",
     ),
 }
 _SUBPACKAGES = frozenset({"clang", "core", "examine", "executors", "extend", "torch", "transforms", "virtual_cuda"})

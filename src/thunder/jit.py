@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-import difflib
+import dis
 import functools
 import sys
 import threading
@@ -21,7 +21,7 @@ import thunder.executors  # noqa: F401  registers the executors
 from thunder.core import prims
 from thunder.core.errors import NotRepresentable, ThunderError, UnsupportedError, ValueChanged
 from thunder.core.module import ThunderModule
-from thunder.core.options import CacheOption, DebugOptions, SharpEdges, resolve
+from thunder.core.options import CacheOption, DebugOptions, SharpEdges, did_you_mean, resolve
 from thunder.core.printing import compile_trace, print_trace
 from thunder.core.recording import current_recorder
 from thunder.core.symbol import SourceLine, Tag
@@ -30,6 +30,7 @@ from thunder.executors.passes import transform_for_execution
 from thunder.extend import Executor, get_default_executors, get_executor
 from thunder.frontend.acquire import Acquired, acquire
 from thunder.frontend.guards import without_guards
+from thunder.frontend.history import Entry, History
 from thunder.frontend.reasons import guard_failure, state_change
 from thunder.frontend.torch_state import same_randomness_after, torch_state
 from thunder.frontend.tracebacks import hide_internal_frames
@@ -143,6 +144,7 @@ class CompileStats:
     last_recompile_reason: str | None = None
     failed_checks: Counter[SourceLine | None] = field(default_factory=Counter)
     compiled_for_one_call: int = 0
+    last_history: History | None = None
     _by_fingerprint: dict[Any, list[Specialization]] = field(default_factory=dict)
 
     def keep(self, specialization: Specialization, args: tuple, kwargs: dict[str, Any]) -> None:
@@ -306,7 +308,8 @@ class Compiled:
         self.stats.cache_misses += 1
         start = time.perf_counter()
         self.refuse_autocast()
-        acquired = Acquired()
+        self.stats.last_history = History() if self.data.debug_options.record_history else None
+        acquired = Acquired(history=self.stats.last_history)
         traces = self.stats.last_traces = [acquired.computation]
         self.stats.last_prologue_traces, self.stats.last_epilogue_traces, self.stats.last = [], [], None
         gradients = torch.is_grad_enabled() and not self.data.disable_torch_autograd
@@ -453,8 +456,10 @@ def _built(option: Any) -> Any:
 def _check_compile_options(options: dict[str, Any]) -> None:
     for name in options:
         if name not in COMPILE_OPTIONS:
-            close = difflib.get_close_matches(name, (*COMPILE_OPTIONS, *jit.__kwdefaults__), 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(COMPILE_OPTIONS)}"
+            options = (*COMPILE_OPTIONS, *jit.__kwdefaults__)
+            hint = did_you_mean(name, options, otherwise=f"there are {', '.join(COMPILE_OPTIONS)}")
+            if name in DebugOptions.list_options():
+                hint = f"it is one of debug_options, thunder.DebugOptions({name}=...)"
             raise ValueError(f"thunder.jit has no option {name!r}: {hint}")
 
 
@@ -520,6 +525,40 @@ def cache_misses(fn: Callable) -> int:
 def last_recompile_reason(fn: Callable) -> str | None:
     """Why `fn` was last compiled again: what was different, with both values. None if it was not."""
     return _compiled_of(fn).stats.last_recompile_reason
+
+
+def last_interpreted_instructions(fn: Callable) -> list[dis.Instruction]:
+    """The instructions of the program and of torch's layers that ran while `fn` was last traced.
+
+    Raises:
+        RuntimeError: if that was not recorded.
+    """
+    return _last_history(fn).instructions
+
+
+def last_interpreter_log(fn: Callable) -> list[Entry]:
+    """The calls and lines of the last tracing of `fn`, and the calls of what is not the user's code, each nested.
+
+    Raises:
+        RuntimeError: if that was not recorded.
+    """
+    return _last_history(fn).log
+
+
+def print_last_interpreter_log(fn: Callable) -> None:
+    """Print `last_interpreter_log(fn)`, indented as it is nested."""
+    for entry in last_interpreter_log(fn):
+        print(entry)
+
+
+def _last_history(fn: Callable) -> History:
+    compiled = _compiled_of(fn)
+    if not compiled.data.debug_options.record_history:
+        way_out = "thunder.jit(fn, debug_options=thunder.DebugOptions(record_history=True))"
+        raise RuntimeError(f"What ran while {compiled.name} was traced was not recorded. Ask for it: {way_out}")
+    if compiled.stats.last_history is None:
+        raise RuntimeError(f"{compiled.name} has not been traced yet: call it first")
+    return compiled.stats.last_history
 
 
 def list_transforms(fn: Callable) -> list[Transform]:

@@ -1,8 +1,10 @@
 """Options of `thunder.jit` and their documented values."""
 
+import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 E = TypeVar("E", bound=Enum)
 
@@ -36,10 +38,24 @@ class DebugOptions:
     show_internal_frames: bool = False
     record_history: bool = False
 
+    def __new__(cls, *args: Any, **options: Any) -> "DebugOptions":
+        for name in options:
+            if name not in cls.list_options():
+                known = cls.list_options()
+                hint = did_you_mean(name, known, otherwise=f"there are {', '.join(known)}")
+                raise ValueError(f"thunder.DebugOptions has no option {name!r}: {hint}")
+        return super().__new__(cls)
+
     @classmethod
     def list_options(cls) -> list[str]:
         """The names of the options there are."""
         return [f.name for f in fields(cls)]
+
+
+def did_you_mean(name: str, known: Sequence[str], *, otherwise: str) -> str:
+    """A hint for someone who wrote `name` where only the known names are allowed."""
+    close = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {close[0]!r}?" if close else otherwise
 
 
 def resolve(value: "E | str", kind: type[E], option: str) -> E:

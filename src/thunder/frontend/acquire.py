@@ -21,7 +21,9 @@ from thunder.frontend import effects
 from thunder.frontend.aliasing import Handle
 from thunder.frontend.dependence import CONSTANTS, CONTAINERS, Change, Dependence, copy_of, is_watched
 from thunder.frontend.guards import Access, Prologue
+from thunder.frontend.history import History
 from thunder.frontend.naming import assign_names
+from thunder.frontend.newborn import Newborn
 from thunder.frontend.observation import Observer
 from thunder.frontend.sharp_edges import SharpEdgePolicy
 from thunder.frontend.sources import TensorSources
@@ -40,6 +42,7 @@ class Acquired:
             and returns what the program returns. None where the computation's result is that and nothing is written.
         inputs: the tensors of this call that the computation takes.
         only_once: why the trace cannot stand for another call, if it cannot.
+        history: what ran while tracing, where that is recorded.
     """
 
     computation: Trace = field(default_factory=lambda: Trace("computation"))
@@ -48,6 +51,7 @@ class Acquired:
     epilogue_inputs: tuple[int, ...] = ()
     inputs: tuple[torch.Tensor, ...] = ()
     only_once: str | None = None
+    history: History | None = None
 
 
 def acquire(
@@ -73,14 +77,16 @@ def acquire(
     dependence = Dependence()
     arguments = _Arguments(program, dependence)
     edges = SharpEdgePolicy(sharp_edges)
-    observer = Observer(is_watched, dependence.function_started, edges.called)
+    observer = Observer(is_watched, dependence.function_started, edges.called, acquired.history)
     with record(acquired.computation):
         tracer = arguments.tracer = Tracer(acquired.computation, observer, arguments.name_of_captured)
         edges.source = lambda: tracer.site().source
         try:
             traced_args, traced_kwargs = arguments.facades_of(args, kwargs)
             dependence.program(program)
-            result = tracer.run(program, traced_args, traced_kwargs)
+            with Newborn() as newborn:
+                result = tracer.run(program, traced_args, traced_kwargs)
+                dependence.forget(newborn.ids())
             ending = _Ending(acquired, tracer, dependence, arguments, result)
             if gradients:
                 ending.refuse_gradients()
@@ -325,7 +331,7 @@ def _is_new_object(x: Any, dependence: Dependence) -> bool:
     """Whether `x` is an object with a state of its own that was not there before."""
     if isinstance(x, (torch.Tensor, type, types.ModuleType, types.FunctionType, *CONSTANTS, *CONTAINERS)):
         return False
-    return not dependence.has_met(x)
+    return id(x) in dependence.made or not dependence.has_met(x)
 
 
 def map_handles(tree: Any, function: Callable[[Handle], Any]) -> Any:
