@@ -102,8 +102,11 @@ class Dependence:
         self.containers: dict[int, tuple[Any, Any]] = {}  # the container, a copy of it as it was
         self.cells: dict[int, tuple[types.CellType, Any, str]] = {}
         self.modules: dict[int, torch.nn.Module] = {}
+        self.made: frozenset[int] = frozenset()  # ids of the objects that the program made, known when it has run
         self._closures: dict[CodeType, list[FunctionType]] = defaultdict(list)
         self._made: dict[int, Any] = {}  # objects that the program itself made
+        self._owners: dict[int, Any] = {}  # of stores
+        self._met: set[int] = set()
         self._reached: dict[tuple[int, Names, bool], Any] = {}  # holds what was met, so that ids stay theirs
 
     def function_started(self, frame: FrameType) -> None:
@@ -142,7 +145,7 @@ class Dependence:
 
     def has_met(self, value: Any) -> bool:
         """Whether `value` is an object that was there before and that some function can reach."""
-        return any(seen is value for seen in self._reached.values())
+        return id(value) in self._met
 
     def reach(self, value: Any, names: Names, was_there: bool = True) -> None:
         """Follow `value` by `names`; note its state if it was there before the program ran."""
@@ -152,6 +155,7 @@ class Dependence:
             self.made_object(value, names)
             return
         self._reached[id(value), names, was_there] = value
+        self._met.add(id(value))
         if isinstance(value, CONTAINERS):
             self.container(value, names, was_there)
         elif isinstance(value, MethodType):
@@ -194,6 +198,7 @@ class Dependence:
             return
         kind = type(value).__name__
         store = self.store(entries, f"{kind}_state", f"{{}} (attribute of {kind})")
+        self._owners[id(entries)] = value
         is_module = isinstance(value, torch.nn.Module)
         for key in names.all & entries.keys():
             if not (is_module and key in MODULE_STORES):
@@ -205,6 +210,7 @@ class Dependence:
             self.modules[id(value)] = value
             for attribute in MODULE_STORES:
                 store = self.store(getattr(value, attribute), f"{kind}{attribute}", f"{{}} (of {kind})")
+                self._owners[id(store.entries)] = value
                 for key in store.entries:
                     if key in names.all or attribute == "_modules":
                         self.note(store, key, names if key in names.all else NO_NAMES)
@@ -245,6 +251,16 @@ class Dependence:
             self.reach((program.args, program.keywords), NO_NAMES)
             program = program.func
         self.reach(program, NO_NAMES)
+
+    def forget(self, made: frozenset[int]) -> None:
+        """Of objects that were met and turn out to be of the program's own making, drop what was noted."""
+        for key, owner in self._owners.items():
+            if id(owner) in made:
+                del self.stores[key]
+        for noted in (self.modules, self.containers):
+            for key in made.intersection(noted):
+                del noted[key]
+        self.made |= made
 
     # ---- what the program changed ----
 
