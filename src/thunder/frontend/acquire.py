@@ -192,14 +192,22 @@ def parameter_names(program: Callable, count: int) -> list[str]:
 def _with_items(x: Any, items: list[Any]) -> Any:
     """A container like `x` with other items."""
     if isinstance(x, dict):
-        new = {} if type(x) is dict else copy.copy(x)
-        new.update(zip(x, items))
-        return new
+        return dict(zip(x, items)) if type(x) is dict else _with_values(x, items)
     if isinstance(x, list):
         new = [] if type(x) is list else copy.copy(x)
         new[:] = items
         return new
     return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
+
+
+def _with_values(x: dict, items: list[Any]) -> dict:
+    """A dictionary of a class of its own, with other values, also where attributes hold them as well."""
+    new = copy.copy(x)
+    attributes = getattr(new, "__dict__", {})
+    for key, value, item in zip(x, list(x.values()), items):
+        dict.__setitem__(new, key, item)
+        attributes.update({name: item for name, held in attributes.items() if held is value})
+    return new
 
 
 def _with_fields(x: Any, values: dict[str, Any]) -> Any:
