@@ -216,6 +216,40 @@ def test_hooks_run():
     check(plain, jitted)
 
 
+def test_what_hooks_read_and_hooks_of_all_modules():
+    plain, jitted = pair()
+    factors = [1.0]
+    for m in (plain, jitted):
+        m.first.register_forward_hook(lambda module, args, output, factors=factors: output * factors[0])
+        m.norm.register_forward_hook(lambda module, args, output: output * factors[0])
+    check(plain, jitted)
+    factors[0] = 3.0
+    check(plain, jitted)
+    handle = nn.modules.module.register_module_forward_hook(lambda module, args, output: output + 1)
+    check(plain, jitted)
+    handle.remove()
+    check(plain, jitted)
+
+
+def test_another_class_or_forward_of_a_layer():
+    class Negative(nn.Linear):
+        def forward(self, x):
+            return -super().forward(x)
+
+    plain, jitted = pair()
+    check(plain, jitted)
+    for m in (plain, jitted):
+        m.first.__class__ = Negative
+    check(plain, jitted)
+    for m in (plain, jitted):
+        m.first.forward = lambda x, layer=m.first: x @ layer.weight
+    check(plain, jitted)
+    for m in (plain, jitted):
+        del m.first.forward
+        nn.utils.parametrizations.weight_norm(m.first)
+    check(plain, jitted)
+
+
 def test_forward_is_compiled_and_can_be_replaced():
     plain, jitted = pair()
     for _ in range(2):

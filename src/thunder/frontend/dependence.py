@@ -32,6 +32,9 @@ LARGEST_CONTAINER = 4096
 # The dictionaries in which an `nn.Module` keeps what its attributes are.
 MODULE_STORES = ("_parameters", "_buffers", "_modules")
 
+# What `nn.Module.__call__` looks at on the module it calls.
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Names:
@@ -208,6 +211,9 @@ class Dependence:
         store.noted.update(hidden | {"forward"} if is_module else hidden)
         if is_module:
             self.modules[id(value)] = value
+            for hooks in HOOKS:
+                for hook in getattr(value, hooks, {}).values():
+                    self.reach(hook, names)
             for attribute in MODULE_STORES:
                 store = self.store(getattr(value, attribute), f"{kind}{attribute}", f"{{}} (of {kind})")
                 self._owners[id(store.entries)] = value

@@ -1,16 +1,15 @@
 """What was noted of Python state -> guards of the prologue, and the way to the tensors in it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
 from thunder.core.printing import Live
-from thunder.frontend.dependence import CONSTANTS, CONTAINERS, Dependence, Store
+from thunder.frontend.dependence import CONSTANTS, CONTAINERS, HOOKS, Dependence, Store
 from thunder.frontend.guards import Access, Guard, Prologue, same_value
 
-# What `nn.Module.__call__` looks at on the module it calls.
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+GLOBAL_HOOKS = tuple(f"_global{hooks}" for hooks in HOOKS)
 
 
 class Snapshot:
@@ -80,7 +79,13 @@ def require_state(
         if condition is not None:
             prologue.require_all([Guard(subject, condition, place, value)])
     for module in dependence.modules.values():
-        prologue.require_all(list(_hook_guards(module)))
+        kind = type(module)
+        is_of_kind = ("type(", Live(module, kind.__name__), ") is ", kind)
+        prologue.require_all(
+            [Guard(f"the class of {kind.__name__}", is_of_kind), *_hook_guards(vars(module), HOOKS, kind.__name__)]
+        )
+    if dependence.modules:
+        prologue.require_all(list(_hook_guards(vars(torch.nn.modules.module), GLOBAL_HOOKS, "all modules")))
 
 
 def _store_guards(
@@ -122,11 +127,9 @@ def _condition(
     return (*place, " is ", Live(value, getattr(value, "__name__", type(value).__name__).strip("<>")))
 
 
-def _hook_guards(module: torch.nn.Module) -> Iterator[Guard]:
-    name = type(module).__name__
-    state = vars(module)
-    live = Live(state, f"{name}_state")
-    for hooks in HOOKS:
+def _hook_guards(state: dict[str, Any], names: Sequence[str], owner: str) -> Iterator[Guard]:
+    live = Live(state, f"{_as_name(owner)}_state")
+    for hooks in names:
         if hooks not in state:
             continue
         if state[hooks]:
@@ -134,7 +137,7 @@ def _hook_guards(module: torch.nn.Module) -> Iterator[Guard]:
             condition = ("tuple(", live, f"[{hooks!r}].values()) == ", Live(functions, hooks.strip("_")))
         else:
             condition = ("not ", live, f"[{hooks!r}]")
-        yield Guard(f"{hooks} of {name}", condition)
+        yield Guard(f"{hooks} of {owner}", condition)
 
 
 def find_tensor(x: torch.Tensor, dependence: Dependence) -> Access | None:
