@@ -389,3 +389,27 @@ def test_repr():
     plain, jitted = pair()
     assert repr(jitted) == f"ThunderModule({plain!r})"
     assert repr(thunder.jit(nn.ReLU())) == "ThunderModule(ReLU())"
+
+
+def test_a_method_that_calls_the_module_runs_it_compiled():
+    class Base(nn.Module):
+        def twice(self, x):
+            return self(self(x))
+
+    class Model(Base):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.count = nn.Linear(3, 3), 0
+
+        def forward(self, x):
+            return self.fc(x)
+
+        def twice(self, x):
+            self.count += 1
+            return super().twice(x)
+
+    model = Model()
+    jitted, x = thunder.jit(model), torch.randn(2, 3)
+    with torch.no_grad():
+        torch.testing.assert_close(jitted.twice(x), model.twice(x), rtol=0, atol=0)
+    assert (thunder.cache_misses(jitted), thunder.cache_hits(jitted), model.count) == (1, 1, 2)

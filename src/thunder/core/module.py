@@ -5,6 +5,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from types import MethodType
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ class ThunderModule(torch.nn.Module):
     """A module that runs compiled. `thunder.jit` makes it; there is no need to do so oneself.
 
     Attributes and methods are those of the original module: parameters, buffers, hooks and modes are shared with it.
+    Where a method calls the module itself, as `generate` of Hugging Face's models does, that call runs compiled.
 
     Args:
         model: the original module.
@@ -22,7 +24,7 @@ class ThunderModule(torch.nn.Module):
 
     def __init__(self, model: torch.nn.Module, compiled_model_call: Callable):
         # `nn.Module.__init__` is left out: it would make a state that hides the original's.
-        vars(self).update(_model=model, _compiled=compiled_model_call, _compiled_forward=None)
+        vars(self).update(_model=model, _compiled=compiled_model_call, _compiled_forward=None, _self_of_methods=None)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -69,7 +71,12 @@ class ThunderModule(torch.nn.Module):
     # ---- Python's protocols ----
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(vars(self)["_model"], name)
+        found = getattr(vars(self)["_model"], name)
+        if isinstance(found, MethodType) and found.__self__ is self._model:
+            if self._self_of_methods is None:
+                vars(self)["_self_of_methods"] = _calling(self._model, self._compiled)
+            return MethodType(found.__func__, self._self_of_methods)
+        return found
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._model, name, value)
@@ -115,6 +122,18 @@ class ThunderModule(torch.nn.Module):
 
     def _of(self, model: torch.nn.Module) -> "ThunderModule":
         return ThunderModule(model, self._compiled.compiling(model))
+
+
+def _calling(model: torch.nn.Module, compiled: Callable) -> torch.nn.Module:
+    """What is `model` to its own methods, has its very state, and runs `compiled` when it is called."""
+    cls = type(model)
+    attributes = {
+        "__call__": lambda self, *args, **kwargs: compiled(*args, **kwargs),
+        **{name: getattr(cls, name) for name in ("__module__", "__qualname__", "__doc__")},
+    }
+    stand_in = object.__new__(type(cls)(cls.__name__, (cls,), attributes))
+    stand_in.__dict__ = model.__dict__
+    return stand_in
 
 
 def _methods_of_original() -> Iterator[tuple[str, Callable]]:
