@@ -4,9 +4,9 @@ def prologue(args, kwargs):
   # args
   # kwargs
   if not (len(args) == 1 and not kwargs): return None
+  x = args[0]
   if not (globals0['torch'] is torch0): return None
   if not (type(cell0.cell_contents) is float and cell0.cell_contents == 3.0): return None
-  x = args[0]
   scaled = scaled0
   weight = scaled.__closure__[1].cell_contents
   globals = scaled.__globals__

@@ -4,6 +4,7 @@ def prologue(args, kwargs):
   # args
   # kwargs
   if not (len(args) == 1 and not kwargs): return None
+  x = args[0]
   if not ('forward' not in MLP_state0): return None
   if not (len(MLP_modules0) == 4 and MLP_modules0['act'] is GELU0 and MLP_modules0['down'] is Linear0 and MLP_modules0['norm'] is LayerNorm0 and MLP_modules0['up'] is Linear1): return None
   if not (type(LayerNorm_state0['eps']) is float and LayerNorm_state0['eps'] == 1e-05 and 'forward' not in LayerNorm_state0 and tuple_snapshot0.matches(LayerNorm_state0['normalized_shape'])): return None
@@ -14,12 +15,12 @@ def prologue(args, kwargs):
   if not (len(GELU_modules0) == 0): return None
   if not ('forward' not in Linear_state1): return None
   if not (len(Linear_modules1) == 0): return None
-  if not (not MLP_state0['_forward_hooks'] and not MLP_state0['_forward_pre_hooks'] and not MLP_state0['_backward_hooks'] and not MLP_state0['_backward_pre_hooks']): return None
-  if not (not LayerNorm_state0['_forward_hooks'] and not LayerNorm_state0['_forward_pre_hooks'] and not LayerNorm_state0['_backward_hooks'] and not LayerNorm_state0['_backward_pre_hooks']): return None
-  if not (not Linear_state0['_forward_hooks'] and not Linear_state0['_forward_pre_hooks'] and not Linear_state0['_backward_hooks'] and not Linear_state0['_backward_pre_hooks']): return None
-  if not (not GELU_state0['_forward_hooks'] and not GELU_state0['_forward_pre_hooks'] and not GELU_state0['_backward_hooks'] and not GELU_state0['_backward_pre_hooks']): return None
-  if not (not Linear_state1['_forward_hooks'] and not Linear_state1['_forward_pre_hooks'] and not Linear_state1['_backward_hooks'] and not Linear_state1['_backward_pre_hooks']): return None
-  x = args[0]
+  if not (type(MLP0) is MLP1 and not MLP_state0['_forward_hooks'] and not MLP_state0['_forward_pre_hooks'] and not MLP_state0['_backward_hooks'] and not MLP_state0['_backward_pre_hooks']): return None
+  if not (type(LayerNorm0) is LayerNorm1 and not LayerNorm_state0['_forward_hooks'] and not LayerNorm_state0['_forward_pre_hooks'] and not LayerNorm_state0['_backward_hooks'] and not LayerNorm_state0['_backward_pre_hooks']): return None
+  if not (type(Linear1) is Linear2 and not Linear_state0['_forward_hooks'] and not Linear_state0['_forward_pre_hooks'] and not Linear_state0['_backward_hooks'] and not Linear_state0['_backward_pre_hooks']): return None
+  if not (type(GELU0) is GELU1 and not GELU_state0['_forward_hooks'] and not GELU_state0['_forward_pre_hooks'] and not GELU_state0['_backward_hooks'] and not GELU_state0['_backward_pre_hooks']): return None
+  if not (type(Linear0) is Linear2 and not Linear_state1['_forward_hooks'] and not Linear_state1['_forward_pre_hooks'] and not Linear_state1['_backward_hooks'] and not Linear_state1['_backward_pre_hooks']): return None
+  if not (not all_modules_state0['_global_forward_hooks'] and not all_modules_state0['_global_forward_pre_hooks'] and not all_modules_state0['_global_backward_hooks'] and not all_modules_state0['_global_backward_pre_hooks']): return None
   MLP = MLP0
   MLP_norm = MLP._modules['norm']
   t_norm_weight = MLP_norm._parameters['weight']
