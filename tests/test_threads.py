@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import thunder
+from thunder.core.errors import UnsupportedError
 from thunder.core.recording import current_recorder
 from thunder.frontend.tracing import Traced
 
@@ -212,3 +213,20 @@ def test_a_facade_that_got_out_turns_nothing_on():
         if isinstance(facade, Traced):
             repr(facade)
     assert_nothing_is_left()
+
+
+def test_a_facade_is_refused_where_its_program_does_not_run():
+    kept = []
+
+    def program(x):
+        y = x + 1
+        with ThreadPoolExecutor(1) as pool:
+            for work in (lambda: y + 1, lambda: thunder.jit(deep)(y, 2)):
+                with pytest.raises(UnsupportedError, match="traced elsewhere"):
+                    pool.submit(work).result()
+            assert pool.submit(lambda: (y.shape, y.dtype)).result() == (X.shape, X.dtype)
+            kept.append(pool.submit(repr, y).result())
+        return y * 2
+
+    torch.testing.assert_close(thunder.jit(program)(X), (X + 1) * 2)
+    assert "traced tensor" in kept[0]

@@ -7,6 +7,7 @@ scripted functions) arrives in `Traced.__torch_dispatch__` as ATen operations.
 
 import inspect
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -50,11 +51,22 @@ class Traced(torch.Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        return _tracer_of(args, kwargs).record(func, args, kwargs or {})
+        tracer = _tracer_of(args, kwargs)
+        if tracer.thread != threading.get_ident():
+            return tracer.recall(func, args, kwargs or {})
+        return tracer.record(func, args, kwargs or {})
 
     @classmethod
     def __torch_dispatch__(cls, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         return _tracer_of(args, kwargs).record_aten(func, args, kwargs or {})
+
+
+def _stranger(x: Any) -> UnsupportedError:
+    name = x._handle.value.name if isinstance(x, Traced) else "A tensor"
+    return UnsupportedError(
+        f"{name} stands for a tensor of a program that is traced elsewhere: in another thread, or before.",
+        "Hand tensors from one call to another, or to threads, outside of the jitted function.",
+    )
 
 
 def _tracer_of(args: tuple, kwargs: dict | None) -> "Tracer":
@@ -88,7 +100,7 @@ COMPARISONS = {torch.equal, torch.allclose, torch.Tensor.equal, torch.Tensor.all
 # Ways out of torch.
 FOREIGN_METHODS = {
     getattr(torch.Tensor, name)
-    for name in ("numpy", "__array__", "data_ptr", "untyped_storage", "storage", "__dlpack__", "share_memory_")
+    for name in ("numpy", "__array__", "untyped_storage", "storage", "__dlpack__", "share_memory_")
 }
 
 # torch calls without tensor arguments that make tensors: recorded as opaque calls where they have no rule.
@@ -126,18 +138,25 @@ class Tracer(TorchFunctionMode):
         self.examined: dict[int, torch.Tensor] = {}  # real tensors of which only metadata was asked
         self.hints: list[tuple[BoundSymbol, CallSite]] = []
         self.start: Any = None
+        self.thread: int | None = None  # in which the program runs, while it does
         self.is_unobserved = False
 
     def run(self, program: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """What the program returns, its torch calls recorded."""
         self.start = sys._getframe()
-        with self, self.observer:
-            return program(*args, **kwargs)
+        self.thread = threading.get_ident()
+        try:
+            with self, self.observer:
+                return program(*args, **kwargs)
+        finally:
+            self.thread = None
 
     # ---- values ----
 
     def input(self, real: torch.Tensor, name: str) -> Handle:
         """The handle of a real tensor that the trace takes as input; its facade has the metadata of `real`."""
+        if isinstance(real, Traced):
+            raise _stranger(real)
         proxy = TensorProxy(
             self.trace.new_name(name),
             shape=real.shape,
@@ -155,6 +174,8 @@ class Tracer(TorchFunctionMode):
 
     def handle_of(self, x: torch.Tensor) -> Handle:
         if isinstance(x, Traced):
+            if x._tracer is not self:
+                raise _stranger(x)
             return x._handle
         if (known := self.inputs.get(id(x))) is not None:
             return known.handle
@@ -206,6 +227,17 @@ class Tracer(TorchFunctionMode):
         finally:
             self.observer.resume()
             self.is_unobserved = False
+
+    def recall(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """What a facade can still tell where its program does not run: in another thread, or later."""
+        handler = _handlers.get(func)
+        if handler is Tracer.text:
+            return _describe(args[0]._handle.value)
+        is_read = getattr(func, "__name__", "") == "__get__"
+        if handler is Tracer.metadata or (is_read and getattr(func.__self__, "__name__", "") in METADATA_PROPERTIES):
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args, **kwargs)
+        raise _stranger(args[0])
 
     def _record(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         if (handler := _handlers.get(func)) is not None:
@@ -264,6 +296,13 @@ class Tracer(TorchFunctionMode):
         raise UnsupportedError(
             f"{_called(func)} leaves torch: what it gives has no place in a trace.",
             "Call it outside of the jitted function.",
+            self.site().source,
+        )
+
+    def address(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        raise NotRepresentable(
+            f"{_called(func)} asks where a tensor is in memory, which is elsewhere at each call.",
+            "Ask outside of the jitted function.",
             self.site().source,
         )
 
@@ -563,6 +602,7 @@ _handlers: dict[Callable, _Handler] = {
     **dict.fromkeys(VALUE_METHODS, Tracer.value),
     **dict.fromkeys(COMPARISONS, Tracer.comparison),
     **dict.fromkeys(FOREIGN_METHODS, Tracer.foreign),
+    torch.Tensor.data_ptr: Tracer.address,
     torch.Tensor.__contains__: Tracer.contains,
     **dict.fromkeys(in_place_view, Tracer.change_of_shape),
     **dict.fromkeys((torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor.__str__), Tracer.text),
