@@ -11,6 +11,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any
@@ -21,6 +22,7 @@ import thunder.executors  # noqa: F401  registers the executors
 from thunder.core import prims
 from thunder.core.errors import NotRepresentable, ThunderError, UnsupportedError, ValueChanged
 from thunder.core.module import ThunderModule
+from thunder.core.observing import current_observer
 from thunder.core.options import CacheOption, DebugOptions, SharpEdges, did_you_mean, resolve
 from thunder.core.printing import compile_trace, print_trace
 from thunder.core.recording import current_recorder
@@ -264,6 +266,15 @@ class Compiled:
             return self(*args, **kwargs)
         return specialization.run(inputs)
 
+    def reason_to_recompile(self, *args: Any, **kwargs: Any) -> str | None:
+        """Why a call with these arguments would be compiled anew; None if it would not, decisions by value aside."""
+        state = torch_state()
+        for specialization in self.stats.candidates(args, kwargs):
+            with suppress(*_GONE):
+                if specialization.state == state and specialization.prologue(args, kwargs) is not None:
+                    return None
+        return self.reason_of_miss(state, args, kwargs) if self.stats.specializations else None
+
     def reason_of_miss(self, state: tuple, args: tuple, kwargs: dict[str, Any]) -> str:
         """Why the newest specialization does not hold."""
         last = self.stats.specializations[0]
@@ -274,6 +285,7 @@ class Compiled:
     def note_recompilation(self, reason: str) -> None:
         """Keep the reason, and warn of it where that happens too often."""
         self.stats.last_recompile_reason = reason
+        current_observer().recompiled(reason)
         if len(self.stats.specializations) == RECOMPILE_LIMIT:
             warnings.warn(
                 f"{self.name} is recompiled for the {RECOMPILE_LIMIT}th time: {reason}\n"
@@ -296,7 +308,8 @@ class Compiled:
 
     def run_plainly_from_now_on(self, reason: ThunderError) -> None:
         self.stats.plain = reason
-        warnings.warn(f"{self.name} is run plainly, not compiled.\n{reason}", stacklevel=4)
+        if not current_observer().given_up(reason):
+            warnings.warn(f"{self.name} is run plainly, not compiled.\n{reason}", stacklevel=4)
 
     @property
     def name(self) -> str:
@@ -332,6 +345,7 @@ class Compiled:
             self.stats.last_epilogue_traces,
         )
         self.keep(specialization, acquired, args, kwargs)
+        current_observer().compiled()
         return specialization, acquired.inputs
 
     def keep(self, specialization: Specialization, acquired: Acquired, args: tuple, kwargs: dict[str, Any]) -> None:

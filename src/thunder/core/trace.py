@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from thunder.core.observing import current_observer
 from thunder.core.proxies import Proxy, TensorProxy
 from thunder.core.recording import current_recorder, recording
 from thunder.core.symbol import BoundSymbol, SourceLine, Symbol
@@ -163,6 +164,7 @@ class TraceRecorder:
     def __init__(self, trace: Trace):
         self.trace = trace
         self.scopes: list[list[BoundSymbol]] = [trace.bound_symbols]
+        self.observer = current_observer()
         self.counter = 0
         self.context_names: dict[Callable, str] = {}
 
@@ -176,7 +178,7 @@ class TraceRecorder:
         """Infer what `symbol` returns, record the call, return proxies."""
         if symbol.is_prim:
             output = symbol.meta(*args, **kwargs)
-            self.scopes[-1].append(BoundSymbol(symbol, args, kwargs, output))
+            self.keep(BoundSymbol(symbol, args, kwargs, output))
             return output
         scope: list[BoundSymbol] = []
         self.scopes.append(scope)
@@ -185,8 +187,13 @@ class TraceRecorder:
         finally:
             self.scopes.pop()
         if scope:  # an operation that returned what it was given did nothing
-            self.scopes[-1].append(BoundSymbol(symbol, args, kwargs, output, tuple(scope)))
+            self.keep(BoundSymbol(symbol, args, kwargs, output, tuple(scope)))
         return output
+
+    def keep(self, statement: BoundSymbol) -> None:
+        self.scopes[-1].append(statement)
+        if len(self.scopes) == 1:
+            self.observer.recorded(self.trace, statement)
 
     def new_name(self) -> str:
         """The next `t0, t1, ...` that is free."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from thunder.core.observing import current_observer
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol, Symbol
 from thunder.core.trace import Trace
@@ -98,6 +99,7 @@ class FusionDefinitionWrapper:
         fusion = self._fusions.get(key)
         if fusion is None:
             fusion = self._fusions[key] = self._compile(tensors)
+            current_observer().fused(self.name)
         results = fusion.program.run(tensors, self._by_torch)
         if self.last_used is not fusion:
             fusion.outputs = tuple(map(TensorFacts.of, results))
