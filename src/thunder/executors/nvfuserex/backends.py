@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import torch
@@ -160,6 +161,7 @@ def nvfuser_definition(definition: Definition) -> Any:
 
 _programs: dict[tuple[str, tuple[TensorFacts, ...]], RecordedProgram] = {}
 _PROGRAMS_KEPT = 256
+_compiling = Lock()  # one thread at a time: the last launches on the virtual device are then those of its program
 
 
 def compiled(definition: Definition, tensors: Sequence[torch.Tensor]) -> RecordedProgram:
@@ -168,13 +170,14 @@ def compiled(definition: Definition, tensors: Sequence[torch.Tensor]) -> Recorde
     The layers of a network are the same few fusions again and again, and nvFuser takes most of a second for each.
     """
     key = definition.exact(), tuple(map(TensorFacts.of, tensors))
-    program = _programs.pop(key, None)
-    if program is None:
-        program = backend().program(definition)
-        program.compile(tensors)
-    _programs[key] = program  # the last one used; the first one in the dictionary is the one to forget
-    if len(_programs) > _PROGRAMS_KEPT:
-        del _programs[next(iter(_programs))]
+    with _compiling:
+        program = _programs.pop(key, None)
+        if program is None:
+            program = backend().program(definition)
+            program.compile(tensors)
+        _programs[key] = program  # the last one used; the first one in the dictionary is the one to forget
+        if len(_programs) > _PROGRAMS_KEPT:
+            del _programs[next(iter(_programs))]
     return program
 
 
