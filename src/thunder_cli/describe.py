@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 import thunder.examine
+from thunder.core import prims
 from thunder.core.printing import Printer
 from thunder.core.proxies import Proxy, TensorProxy
 from thunder.core.symbol import BoundSymbol, SourceLine
@@ -92,6 +93,15 @@ def describe_run(fusion: Fusion, wrapper: Any) -> None:
         fusion.kernel = last.last_cuda_code()
     except RuntimeError as error:
         fusion.missing = str(error)
+
+
+def describe_decisions(acquired: Trace) -> list[dict[str, str | None]]:
+    """The checks of values in a trace: what it was decided by, with which outcome, and where."""
+    calls = [call for call in acquired.bound_symbols if call.symbol in (prims.check_value, prims.check_shape)]
+    return [
+        {"value": call.args[0].name, "outcome": repr(call.args[1]), "source": str(call.source) if call.source else None}
+        for call in calls
+    ]
 
 
 def describe_guards(prologue: Trace) -> list[dict[str, str]]:

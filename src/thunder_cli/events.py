@@ -115,6 +115,34 @@ class Fusion:
 
 
 @dataclass
+class Plain:
+    """The entry is run as it is: no trace can stand for what it does.
+
+    Attributes:
+        reason, way_out: what it does, and what would help.
+        source: the user's line, with its text.
+    """
+
+    reason: str
+    way_out: str
+    source: str | None
+
+
+@dataclass
+class Decisions:
+    """What the program decided by values: of each decision the value, its outcome, and the user's line."""
+
+    made: list[dict[str, str]]
+
+
+@dataclass
+class Recompiled:
+    """A later call of the entry needs another program: what was different, with both values."""
+
+    reason: str
+
+
+@dataclass
 class Guards:
     """What the trace depends on: of each check of the prologue its subject and its text."""
 
@@ -152,7 +180,21 @@ class Recorded:
 
 
 Event = (
-    Started | Progress | Operation | Output | Inputs | Stage | Fusion | Guards | Result | Failure | Finished | Recorded
+    Started
+    | Progress
+    | Operation
+    | Output
+    | Inputs
+    | Plain
+    | Stage
+    | Decisions
+    | Fusion
+    | Guards
+    | Result
+    | Recompiled
+    | Failure
+    | Finished
+    | Recorded
 )
 KINDS: dict[str, type] = {cls.__name__.lower(): cls for cls in Event.__args__}
 

@@ -15,7 +15,21 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from thunder_cli.errors import CommandError, did_you_mean
-from thunder_cli.events import Event, Failure, Fusion, Guards, Inputs, Operation, Output, Result, Stage, Started
+from thunder_cli.events import (
+    Decisions,
+    Event,
+    Failure,
+    Fusion,
+    Guards,
+    Inputs,
+    Operation,
+    Output,
+    Plain,
+    Recompiled,
+    Result,
+    Stage,
+    Started,
+)
 
 FORMAT = "thunder session"
 VERSION = 1
@@ -24,8 +38,22 @@ INDEX = "index.json"
 FUSION_TEXTS = {"definition": "definition.py", "kernel": "kernel.cu", "repro": "repro.py"}
 
 # Where a session keeps each kind of event; others it does not keep.
-_LISTS = {Stage: "stages", Fusion: "fusions", Output: "output", Failure: "failures", Operation: "operations"}
-_SINGLE = {Started: "started", Inputs: "inputs", Guards: "guards", Result: "result"}
+_LISTS = {
+    Stage: "stages",
+    Fusion: "fusions",
+    Output: "output",
+    Recompiled: "recompiled",
+    Failure: "failures",
+    Operation: "operations",
+}
+_SINGLE = {
+    Started: "started",
+    Inputs: "inputs",
+    Plain: "plain",
+    Decisions: "decisions",
+    Guards: "guards",
+    Result: "result",
+}
 
 
 @dataclass
@@ -36,11 +64,14 @@ class Session:
     created: str = ""
     started: Started | None = None
     inputs: Inputs | None = None
+    plain: Plain | None = None
     stages: list[Stage] = field(default_factory=list)
+    decisions: Decisions | None = None
     fusions: list[Fusion] = field(default_factory=list)
     guards: Guards | None = None
     output: list[Output] = field(default_factory=list)
     result: Result | None = None
+    recompiled: list[Recompiled] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
 
@@ -60,8 +91,9 @@ class Session:
 
     def events(self) -> Iterator[Event]:
         """The events kept, as the run gave them."""
-        first = [self.started, *self.output, self.inputs, *self.stages, *self.fusions, self.guards, self.result]
-        yield from (event for event in [*first, *self.failures] if event is not None)
+        first = [self.started, *self.output, self.inputs, self.plain, *self.stages, self.decisions, *self.fusions]
+        last = [self.guards, self.result, *self.recompiled, *self.failures]
+        yield from (event for event in [*first, *last] if event is not None)
 
     def fusion(self, name: str) -> Fusion:
         """The fusion called `name`, or `backward/name` where that is ambiguous."""
@@ -165,6 +197,7 @@ def _index(session: Session) -> dict[str, Any]:
         event = getattr(session, name)
         index[name] = None if event is None else vars(event)
     index["output"] = [line.text for line in session.output]
+    index["recompiled"] = [event.reason for event in session.recompiled]
     index["failures"] = [vars(failure) for failure in session.failures]
     index["fusions"] = [
         vars(fusion)
@@ -216,7 +249,8 @@ def _session(path: Path, index: dict[str, Any]) -> Session:
             raise ValueError(f"{file} is outside of the session")
         return (path / file).read_text(encoding="utf-8")
 
-    single = {name: None if index[name] is None else cls(**index[name]) for cls, name in _SINGLE.items()}
+    # Those before there were decisions have fewer entries.
+    single = {name: cls(**index[name]) for cls, name in _SINGLE.items() if index.get(name) is not None}
     stages = [Stage(**fields | {"text": text(fields["text"])}) for fields in index["stages"]]
     fusions = [
         Fusion(**fields | {part: text(fields[part]) for part in FUSION_TEXTS if fields[part] is not None})
@@ -228,6 +262,7 @@ def _session(path: Path, index: dict[str, Any]) -> Session:
         stages=stages,
         fusions=fusions,
         output=[Output(line) for line in index["output"]],
+        recompiled=[Recompiled(reason) for reason in index.get("recompiled", [])],
         failures=[Failure(**fields) for fields in index["failures"]],
         **single,
     )

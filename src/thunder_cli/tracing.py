@@ -1,9 +1,8 @@
 """One call of the entry, traced: what thunder made of it, its result and eager's. Runs in the worker."""
 
 import copy
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,16 +11,17 @@ import torch
 import thunder
 import thunder.examine
 from thunder.core.errors import ThunderError
+from thunder.core.observing import observing
 from thunder.core.pytree import tree_flatten
 from thunder_cli import trouble
 from thunder_cli.arguments import input_values
 from thunder_cli.compare import compare, same_randomness
-from thunder_cli.describe import describe_fusions, describe_guards, describe_stage
+from thunder_cli.describe import describe_decisions, describe_fusions, describe_guards, describe_stage
 from thunder_cli.entry import Call, compiled_of, is_jitted, plain
 from thunder_cli.errors import CommandError
-from thunder_cli.events import Event, Guards, Inputs, Progress, Result
+from thunder_cli.events import Decisions, Event, Guards, Inputs, Progress, Result
 from thunder_cli.job import Job
-from thunder_cli.journal import journal
+from thunder_cli.journal import Journal, LaterCalls
 
 
 class Failed(BaseException):
@@ -42,6 +42,10 @@ class Tracing:
         self.stages_sent: set[tuple[str, int]] = set()
         self.fusions_sent: set[str] = set()
         self.guards_sent = self.finished = False
+        self.subject: Any = None  # of which later calls can be told what is different
+        self.later_calls = LaterCalls(emit)
+        if not job.grad:  # then the traced call ran without gradients, which later calls do not
+            self.later_calls.reasons.add("grad mode: False -> True")
 
     def __call__(self, call: Call) -> Any:
         """Trace `call` and run it; gives the program what it goes on with.
@@ -59,6 +63,9 @@ class Tracing:
             with same_randomness():
                 result = self.run_traced(traced, untraced or call)
             self.finished = True
+            with self.grad_mode():
+                if self.reason_to_recompile(call) is None:  # else what was traced are copies, which guards tell apart
+                    self.subject = call.subject
             if untraced is None:
                 self.emit(Result(repr(result), None, f"not compared with eager: {why_not}"))
                 return result
@@ -84,7 +91,7 @@ class Tracing:
         self.emit(Progress(f"tracing {self.job.entry}"))
         try:
             self.jitted = self.jit(call.subject)
-            with torch.set_grad_enabled(self.job.grad and torch.is_grad_enabled()), journal(self.emit), self.watched():
+            with self.grad_mode(), observing(Journal(self.emit, self.report)):
                 result = self.jitted(*call.args, **call.kwargs)
         except CommandError:
             raise
@@ -97,31 +104,27 @@ class Tracing:
         self.emit(self.failure(error, untraced))
         raise Failed from error
 
+    def grad_mode(self) -> Any:
+        return torch.set_grad_enabled(self.job.grad and torch.is_grad_enabled())
+
     @contextmanager
-    def watched(self) -> Iterator[None]:
-        """Inside, stages are reported when there are all of them, before they run, which may end the process."""
-        compiled = compiled_of(self.jitted)
-        done = threading.Event()
+    def later(self, call: Call) -> Iterator[None]:
+        """Around a later call of the entry: tells why it is, or would be, compiled again.
 
-        def compile(*args: Any) -> Any:
-            specialization = type(compiled).compile(compiled, *args)
-            self.report()
-            threading.Thread(target=self.tell_fusions, args=(done,), daemon=True).start()
-            return specialization
+        What the program jitted is observed. Otherwise the program goes on with the plain entry, and only the guards
+        are asked: nothing is run twice.
+        """
+        if is_jitted(call.subject):
+            with observing(self.later_calls):
+                yield
+            return
+        with suppress(Exception), self.grad_mode():  # what fails here is no matter of the program's
+            if call.subject == self.subject and (reason := self.reason_to_recompile(call)):
+                self.later_calls.recompiled(reason)
+        yield
 
-        compiled.compile = compile
-        try:
-            yield
-        finally:
-            done.set()
-            del compiled.compile
-
-    def tell_fusions(self, done: threading.Event) -> None:
-        """Tell how many fusions have been compiled, until `done`."""
-        wrappers = [wrapper for _, wrapper in thunder.examine.get_fusions(thunder.last_traces(self.jitted)[-1])]
-        while wrappers and not done.wait(0.1):
-            compiled = sum(wrapper.last_used is not None for wrapper in wrappers)
-            self.emit(Progress(f"compiling fusions: {compiled} of {len(wrappers)}"))
+    def reason_to_recompile(self, call: Call) -> str | None:
+        return compiled_of(self.jitted).reason_to_recompile(*call.args, **call.kwargs)
 
     def jit(self, subject: Any) -> Any:
         """What runs `subject` with thunder: itself, if the program jitted it."""
@@ -164,6 +167,8 @@ class Tracing:
                     self.emit(fusion)
         if prologue and not self.guards_sent:
             self.guards_sent = True
+            if decisions := describe_decisions(computation[0]):
+                self.emit(Decisions(decisions))
             self.emit(Guards(describe_guards(prologue[-1])))
 
 

@@ -1,9 +1,10 @@
-"""The watch for the program's first call of the entry, however the program reaches it. Runs in the worker."""
+"""The watch for the program's calls of the entry, however the program reaches it. Runs in the worker."""
 
 import functools
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from types import MethodType
 from typing import Any
 
@@ -22,17 +23,29 @@ def is_function(x: Any) -> bool:
     return callable(x) and not isinstance(x, type | MethodType) and bool(type(x).__flags__ & _IMMUTABLE_TYPE)
 
 
+FOLLOWED = 32  # calls after the first, so that a program that makes many is not slowed down
+
+
 class Watch:
-    """Finds the program's first call of the entry.
+    """Finds the program's first call of the entry, and some after it.
 
     Args:
         name, path: the global name, and the attributes from it to the entry.
         handle: called with that first call instead of the entry; what it returns is what the program gets.
+        later: entered around a later call of the entry.
     """
 
-    def __init__(self, name: str, path: list[str], handle: Callable[[Call], Any]):
-        self.name, self.path, self.handle = name, path, handle
+    def __init__(
+        self,
+        name: str,
+        path: list[str],
+        handle: Callable[[Call], Any],
+        later: Callable[[Call], AbstractContextManager[None]] = nullcontext,
+    ):
+        self.name, self.path, self.handle, self.later = name, path, handle, later
         self.done = False
+        self.left = 0  # how many later calls are followed yet
+        self.entry_owner: Any = None
         self.entry: Any = None
         self.undo: list[Callable[[], None]] = []
 
@@ -48,7 +61,7 @@ class Watch:
             entry = resolve(owner, self.path[-1:], self.name) if self.path else value
         except CommandError:  # may come later; if not, the end of the program will tell
             return value
-        self.entry = entry
+        self.entry, self.entry_owner = entry, owner
         self.watch_attribute(owner, entry)
         return value
 
@@ -74,7 +87,7 @@ class Watch:
         @functools.wraps(function)
         def stand_in(*args: Any, **kwargs: Any) -> Any:
             if self.done:
-                return function(*args, **kwargs)
+                return self.later_call(function, Call(function, args, kwargs, ""))
             return self.first_call(function, args, kwargs)
 
         stand_in.__thunder_entry__ = function
@@ -86,8 +99,10 @@ class Watch:
 
         @functools.wraps(type(compiled).__call__)
         def stand_in(called: Any, *args: Any, **kwargs: Any) -> Any:
-            if self.done or called is not compiled:
+            if called is not compiled:
                 return original(called, *args, **kwargs)
+            if self.done:
+                return self.later_call(partial(original, called), Call(jitted, args, kwargs, ""))
             return self.first_call(jitted, args, kwargs)
 
         original = type(compiled).__call__
@@ -95,7 +110,10 @@ class Watch:
 
     @contextmanager
     def jit_calls(self) -> Iterator[None]:
-        """Inside, a program that jits the entry jits the entry itself, and calls of that are watched as well."""
+        """Inside, a program that jits the entry jits the entry itself, and calls of that are watched as well.
+
+        After it, nothing is watched.
+        """
         original = thunder.jit
 
         @functools.wraps(original)
@@ -112,6 +130,7 @@ class Watch:
             yield
         finally:
             thunder.jit = original
+            self.unwatch()
 
     def is_entry(self, x: Any) -> bool:
         return hasattr(x, "__thunder_entry__") or (self.entry is not None and x is self.entry)
@@ -122,13 +141,14 @@ class Watch:
 
         @functools.wraps(function)
         def stand_in(instance: Any, /, *args: Any, **kwargs: Any) -> Any:
-            if self.done or not accepts(instance):
+            if not accepts(instance):
                 return function(instance, *args, **kwargs)
-            if name == "__call__":
-                return self.first_call(instance, args, kwargs)
-            if name == "forward" and isinstance(instance, torch.nn.Module):
-                return self.first_call(instance, args, kwargs, method=name)
-            return self.first_call(MethodType(function, instance), args, kwargs)
+            is_forward = name == "forward" and isinstance(instance, torch.nn.Module)
+            subject = instance if name == "__call__" or is_forward else MethodType(function, instance)
+            method = name if is_forward else None
+            if self.done:
+                return self.later_call(partial(function, instance), Call(subject, args, kwargs, "", method))
+            return self.first_call(subject, args, kwargs, method)
 
         self.replace(cls, name, stand_in)
 
@@ -149,4 +169,24 @@ class Watch:
         self.unwatch()
         line = call_site(sys._getframe(2)).source
         origin = f"the script's own call, {line.path}:{line.line}" if line else "the script's own call"
-        return self.handle(Call(subject, args, kwargs, origin, method))
+        result = self.handle(Call(subject, args, kwargs, origin, method))
+        self.left = FOLLOWED
+        if is_jitted(subject):
+            self.watch_jitted(subject)
+        elif self.entry is not None:
+            self.watch_attribute(self.entry_owner, self.entry)
+        return result
+
+    def later_call(self, function: Callable, call: Call) -> Any:
+        """Run a later call of the entry by `function`, followed if there are not too many."""
+        if not self.left:
+            return function(*call.args, **call.kwargs)
+        self.left -= 1
+        if not self.left:
+            self.unwatch()
+        left, self.left = self.left, 0  # none that it makes itself
+        try:
+            with self.later(call):
+                return function(*call.args, **call.kwargs)
+        finally:
+            self.left = left

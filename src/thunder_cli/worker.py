@@ -21,7 +21,6 @@ from thunder_cli.script import Program
 from thunder_cli.target import Target, no_such_entry
 
 if TYPE_CHECKING:
-    from thunder_cli.entry import Call
     from thunder_cli.tracing import Tracing
 
 TIMEOUT_SIGNAL = signal.SIGUSR1
@@ -103,7 +102,7 @@ def started(job: Job) -> Started:
     return Started(target, job.device, job.virtual, f"{chosen.name}: {chosen.reason}", versions)
 
 
-def run_program(job: Job, tracing: "Callable[[Call], Any]", emit: Callable[[Event], None]) -> None:
+def run_program(job: Job, tracing: "Tracing", emit: Callable[[Event], None]) -> None:
     """Load the user's program, and trace its entry on the inputs that the job, the program or its own call gives."""
     from thunder_cli.arguments import check_arity, check_required
     from thunder_cli.entry import Call, entry_object
@@ -116,7 +115,7 @@ def run_program(job: Job, tracing: "Callable[[Call], Any]", emit: Callable[[Even
         namespace = program.load() if program.defines(name) else program.run(name, lambda value: value)
         args, kwargs, origin = supplied_inputs(job, namespace)
     else:
-        watch = Watch(name, path, tracing)
+        watch = Watch(name, path, tracing, tracing.later)
         with watch.jit_calls():
             namespace = program.run(name, watch.bound)
         if watch.done:

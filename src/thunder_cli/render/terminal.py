@@ -3,7 +3,20 @@
 import sys
 from collections import Counter
 
-from thunder_cli.events import Event, Failure, Fusion, Inputs, Output, Recorded, Result, Stage, Started
+from thunder_cli.events import (
+    Decisions,
+    Event,
+    Failure,
+    Fusion,
+    Inputs,
+    Output,
+    Plain,
+    Recompiled,
+    Recorded,
+    Result,
+    Stage,
+    Started,
+)
 from thunder_cli.render.part import SHOWN_TRACES, Part
 from thunder_cli.render.printer import Printer
 from thunder_cli.render.repro import repro_script
@@ -50,6 +63,19 @@ class TerminalView:
     def inputs(self, event: Inputs) -> None:
         values = "   ".join(f"{name}: {value}" for name, value in event.values.items()) or "none"
         self.field("inputs", f"{values}      from {event.origin}")
+
+    def plain(self, event: Plain) -> None:
+        where = f"{event.source}\n" if event.source else ""
+        self.field("plain", f"{where}This is run plainly, not compiled: {event.reason}\n{event.way_out}", "yellow")
+
+    def decisions(self, event: Decisions) -> None:
+        """What the trace depends on that no guard can tell beforehand."""
+        self.heading("decisions by value", "another outcome compiles again", "#")
+        for made in event.made:
+            self.printer.line(f"{made['source'] or '?'}  {made['value']}: {made['outcome']}")
+
+    def recompiled(self, event: Recompiled) -> None:
+        self.printer.line(f"recompiled   {event.reason}", "yellow")
 
     def stage(self, event: Stage) -> None:
         if self.part.stage is not None:
@@ -111,6 +137,9 @@ class TerminalView:
 _RULES = {
     Started: TerminalView.started,
     Inputs: TerminalView.inputs,
+    Plain: TerminalView.plain,
+    Decisions: TerminalView.decisions,
+    Recompiled: TerminalView.recompiled,
     Stage: TerminalView.stage,
     Fusion: TerminalView.fusion,
     Result: TerminalView.result,
