@@ -1,4 +1,4 @@
-"""A bf16 layer norm in nvFuser: prints the kernel and its launch as JSON. Run by test_kernels.py."""
+"""A bf16 layer norm in nvFuser: prints the kernel and its launch as JSON. Run by test_compiled_kernels.py."""
 
 import json
 
