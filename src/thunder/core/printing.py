@@ -6,7 +6,7 @@ The text with its context is a complete program. Every line knows the bound symb
 import enum
 import linecache
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -180,7 +180,8 @@ def print_trace(trace: Trace) -> PrintedTrace:
     """The lines of the program that `trace` is, and the objects that it refers to."""
     printer = Printer(trace.names)
     body = [Line(f"{INDENT}# {describe(p)}") for p in trace.args]
-    body += _statements(trace.bound_symbols, printer, depth=0)
+    comments = Printer(trace.names)  # what a comment refers to needs no import
+    body += _statements(trace.bound_symbols, printer, comments)
     body.append(Line(f"{INDENT}return {printer.value(trace.output)}"))
     head = list(printer.imports) + (list(STANDARD_IMPORTS) if trace.decorated else ["import torch"])
     head.sort(key=lambda line: (line.startswith("from"), line))
@@ -189,22 +190,23 @@ def print_trace(trace: Trace) -> PrintedTrace:
     return PrintedTrace([Line(text) for text in head] + body, printer.context)
 
 
-def _statements(bound_symbols: list[BoundSymbol], printer: Printer, depth: int) -> Iterator[Line]:
+def _statements(
+    bound_symbols: Sequence[BoundSymbol], printer: Printer, comments: Printer, depth: int = 0
+) -> Iterator[Line]:
     """The statements, under them their decompositions as comments, above them the user's lines where these change.
 
     A decomposition repeats the user's line only where it holds several of them (a fusion does).
     """
     prefix = INDENT * (depth + 1) + ("# " if depth else "")
-    scratch = Printer(printer.names)  # what a comment refers to needs no import
     previous: SourceLine | None = None
     show_source = depth == 0 or len({b.source for b in bound_symbols}) > 1
     for bound_symbol in bound_symbols:
         if show_source and bound_symbol.source is not None and bound_symbol.source != previous:
             previous = bound_symbol.source
             yield Line(f"{INDENT * (depth + 1)}# {_source_text(previous)}", None, previous, depth)
-        for text in (scratch if depth else printer).statement(bound_symbol):
+        for text in printer.statement(bound_symbol):
             yield Line(prefix + text, bound_symbol, bound_symbol.source, depth)
-        yield from _statements(bound_symbol.subsymbols, printer, depth + 1)
+        yield from _statements(bound_symbol.subsymbols, comments, comments, depth + 1)
 
 
 def _source_text(source: SourceLine) -> str:
