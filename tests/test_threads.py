@@ -230,3 +230,31 @@ def test_a_facade_is_refused_where_its_program_does_not_run():
 
     torch.testing.assert_close(thunder.jit(program)(X), (X + 1) * 2)
     assert "traced tensor" in kept[0]
+
+
+class Shared(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.options = {"factor": 2}
+
+    def forward(self, x, n):
+        for _ in range(n):
+            x = torch.tanh(self.layer(x)) * self.options["factor"]
+        return x
+
+
+def test_hits_and_compilations_of_many_threads_do_not_mix():
+    """Each has its own guards: a hit in one thread shows its traces while another thread compiles."""
+    module = Shared()
+    jitted = [thunder.jit(module) for _ in range(2)]
+    expected = {n: module(X, n) for n in range(1, 7)}
+
+    def work(i):
+        for k in range(24):
+            n = 1 + (5 * i + 7 * k) % 6
+            torch.testing.assert_close(jitted[k // 6 % 2](X, n), expected[n])
+
+    at_once(work)
+    assert [thunder.cache_misses(j) for j in jitted] == [6, 6]
+    assert_nothing_is_left()

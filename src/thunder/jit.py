@@ -150,8 +150,9 @@ class CompileStats:
     _by_fingerprint: dict[Any, list[Specialization]] = field(default_factory=dict)
 
     def keep(self, specialization: Specialization, args: tuple, kwargs: dict[str, Any]) -> None:
-        self.specializations.insert(0, specialization)
+        # In this order: a thread that counts it must find it.
         self._by_fingerprint.setdefault(fingerprint(args, kwargs), []).insert(0, specialization)
+        self.specializations.insert(0, specialization)
 
     def candidates(self, args: tuple, kwargs: dict[str, Any]) -> Sequence[Specialization]:
         """The specializations that may hold for these arguments, the newest first."""
@@ -327,23 +328,24 @@ class Compiled:
         self.stats.last_prologue_traces, self.stats.last_epilogue_traces, self.stats.last = [], [], None
         gradients = torch.is_grad_enabled() and not self.data.disable_torch_autograd
         acquire(self.data.fn, args, kwargs, acquired, gradients=gradients, sharp_edges=self.data.sharp_edges)
-        self.stats.last_prologue_traces = [acquired.prologue]
+        prologue_traces = self.stats.last_prologue_traces = [acquired.prologue]
         if self.data.cache_option is CacheOption.SAME_INPUT:
-            self.stats.last_prologue_traces.append(without_guards(acquired.prologue))
-        self.stats.last_epilogue_traces = [acquired.epilogue] if acquired.epilogue else []
+            prologue_traces.append(without_guards(acquired.prologue))
+        epilogue_traces = self.stats.last_epilogue_traces = [acquired.epilogue] if acquired.epilogue else []
         for transform in self.passes():
             traces.append(transform(traces[-1]))
         self.stats.last_tracing_milliseconds = (time.perf_counter() - start) * 1e3
         specialization = Specialization(
             state,
-            compile_trace(self.stats.last_prologue_traces[-1]),
+            compile_trace(prologue_traces[-1]),
             compile_trace(traces[-1], decorated=False),
             compile_trace(acquired.epilogue) if acquired.epilogue else None,
             acquired.epilogue_inputs,
-            self.stats.last_prologue_traces,
+            prologue_traces,
             traces,
-            self.stats.last_epilogue_traces,
+            epilogue_traces,
         )
+        self.stats.show(specialization)  # hits of other threads may have shown theirs meanwhile
         self.keep(specialization, acquired, args, kwargs)
         current_observer().compiled()
         return specialization, acquired.inputs

@@ -1,21 +1,38 @@
 """Which objects a program makes while it is traced. The garbage collector knows: they are its youngest generation."""
 
 import gc
+import threading
+from itertools import chain
+
+_lock = threading.Lock()
+_inside = 0  # contexts that are entered, in all threads
+_was_enabled = True
 
 
 class Newborn:
-    """Inside the context, keeps the objects that are made apart from those that were there before."""
+    """Inside the context, keeps the objects that are made apart from those that were there before.
+
+    What other threads make meanwhile is taken for made here; what is made here may be missed if another one enters.
+    """
 
     def __enter__(self) -> "Newborn":
-        self.enabled = gc.isenabled()
-        gc.disable()  # a collection would move what is made to an older generation
-        gc.collect(0)
+        global _inside, _was_enabled
+        with _lock:
+            if _inside == 0:
+                _was_enabled = gc.isenabled()
+                gc.disable()  # a collection would move what is made to an older generation
+            _inside += 1
+            gc.collect(0)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self.enabled:
-            gc.enable()
+        global _inside
+        with _lock:
+            _inside -= 1
+            if _inside == 0 and _was_enabled:
+                gc.enable()
 
     def ids(self) -> frozenset[int]:
         """The ids of the objects that were made; valid inside the context. Those without references are not there."""
-        return frozenset(map(id, gc.get_objects(generation=0)))
+        # One call into C: between two, another thread could meet references to tuples that it has not finished.
+        return frozenset(map(id, chain.from_iterable(map(gc.get_objects, (0,)))))
