@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import signal
+from contextlib import contextmanager
 
 import pytest
 
@@ -97,19 +98,21 @@ def test_a_session_that_is_newer_or_broken_is_a_clear_error(kept, change, said):
         session.read(path)
 
 
-@pytest.fixture
+@contextmanager
 def full_disk():
-    """Files cannot grow beyond 100 bytes."""
+    """Files cannot grow beyond 100 bytes inside; the tests' own report is one, so nothing else may be."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_on_a_full_disk_nothing_is_left_behind(kept, tmp_path, full_disk):
-    with pytest.raises(CommandError, match="was not written to"):
+def test_on_a_full_disk_nothing_is_left_behind(kept, tmp_path):
+    with pytest.raises(CommandError, match="was not written to"), full_disk():
         session.write(kept, "s-f", None)
     assert list((tmp_path / ".thunder" / "sessions").iterdir()) == []
 
