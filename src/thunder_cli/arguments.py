@@ -63,6 +63,24 @@ def check_arity(call: Call) -> None:
         ) from None
 
 
+def check_runs_when_called(call: Call) -> None:
+    """Raise if calling the entry runs nothing of it: a generator or a coroutine function."""
+    subject = plain(call.subject)
+    method = call.method or ("forward" if isinstance(subject, torch.nn.Module) else None)
+    function = getattr(subject, method) if method else subject
+    function = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    if inspect.iscoroutinefunction(function):
+        what = "an async function: a call of it runs nothing until it is awaited"
+    elif inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        what = "a generator: a call of it runs nothing until it is iterated"
+    else:
+        return
+    raise CommandError(
+        f"{getattr(function, '__qualname__', function)} is {what}.\n{definition_line(call.subject)}"
+        "Name a function that returns its result, such as one that it calls."
+    )
+
+
 def plural(noun: str, count: int) -> str:
     return noun if count == 1 else noun + "s"
 

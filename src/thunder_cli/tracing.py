@@ -14,7 +14,7 @@ from thunder.core.errors import ThunderError
 from thunder.core.observing import observing
 from thunder.core.pytree import tree_flatten
 from thunder_cli import trouble
-from thunder_cli.arguments import input_values
+from thunder_cli.arguments import check_runs_when_called, input_values
 from thunder_cli.compare import compare, same_randomness
 from thunder_cli.describe import describe_decisions, describe_fusions, describe_guards, describe_stage
 from thunder_cli.entry import Call, compiled_of, is_jitted, plain
@@ -55,6 +55,7 @@ class Tracing:
         has no plain result.
         """
         with self.own_failures():
+            check_runs_when_called(call)
             self.emit(Inputs(input_values(call), call.origin))
             jitted = is_jitted(call.subject)
             plain_goes_on = torch.is_grad_enabled() and not self.job.grad and not jitted

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from thunder_cli import inputs
-from thunder_cli.entry import entry_object
+from thunder_cli.arguments import check_runs_when_called
+from thunder_cli.entry import Call, entry_object
 from thunder_cli.errors import CommandError
 from thunder_cli.job import Job
 from thunder_cli.script import Program
@@ -199,6 +200,16 @@ def test_an_entry_that_cannot_be_called_says_why(program, entry, said):
     name, *path = entry.split(".")
     with pytest.raises(CommandError, match=said):
         entry_object(program(ENTRIES).load(), name, path)
+
+
+def test_an_entry_that_runs_nothing_when_it_is_called_is_refused(program):
+    text = "def many(x): yield x\nasync def later(x): return x\ndef now(x): return x\n"
+    namespace = program(text).load()
+    for name, said in (("many", "many is a generator"), ("later", "later is an async function")):
+        with pytest.raises(CommandError, match=said):
+            check_runs_when_called(Call(namespace[name], (1,), {}, "--input"))
+    check_runs_when_called(Call(namespace["now"], (1,), {}, "--input"))
+    check_runs_when_called(Call(torch.nn.Linear(2, 2), (1,), {}, "--input"))
 
 
 def test_classes_that_need_nothing_are_made(program):
