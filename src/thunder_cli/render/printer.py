@@ -4,12 +4,14 @@ Colour only adds escape codes: the text is the same, and is never wrapped or cut
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TextIO
 
+WIDTH = 96
 THEME = "ansi_dark"  # the terminal's own colours, so that it is legible on any background
 
 
@@ -35,6 +37,11 @@ class Printer:
     def __init__(self, no_color: bool):
         self.file = sys.stdout
         self.color = wants_color(self.file, no_color)
+
+    @cached_property
+    def width(self) -> int:
+        """How long a rule is: what a narrow terminal would wrap is shorter."""
+        return min(WIDTH, shutil.get_terminal_size().columns) if self.file.isatty() else WIDTH
 
     @cached_property
     def console(self) -> Any:

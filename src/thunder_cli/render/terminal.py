@@ -21,7 +21,6 @@ from thunder_cli.render.part import SHOWN_TRACES, Part
 from thunder_cli.render.printer import Printer
 from thunder_cli.render.repro import repro_script
 
-WIDTH = 96
 LABEL = 10
 LISTED = 6  # operations and lines of a fusion that a title lists
 
@@ -130,7 +129,7 @@ class TerminalView:
             self.printer.line(f"{comment} {title}  {right}".rstrip())
             return
         self.printer.line()
-        rule = "─" * max(WIDTH - len(title) - len(right) - 5, 2)
+        rule = "─" * max(self.printer.width - len(title) - len(right) - 5, 2)
         self.printer.line(f"── {title} {rule} {right}".rstrip(), "bold cyan")
 
 
