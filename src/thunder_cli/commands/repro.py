@@ -10,7 +10,7 @@ from thunder_cli import session
 from thunder_cli.commands.trace import NO_COLOR
 from thunder_cli.errors import CommandError
 from thunder_cli.render.printer import Printer
-from thunder_cli.render.repro import repro_script
+from thunder_cli.render.repro import repro_script, run_command
 
 
 def repro(
@@ -32,4 +32,4 @@ def repro(
         output.write_text(script, encoding="utf-8")
     except OSError as error:
         raise CommandError(f"{output} cannot be written: {error.strerror}.\nGive another file with -o.") from None
-    print(f"{output} runs {found.path} alone: python {output}", file=sys.stderr)
+    print(f"{output} runs {found.path} alone: {run_command(kept.started, str(output))}", file=sys.stderr)

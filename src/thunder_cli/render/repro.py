@@ -1,5 +1,7 @@
 """The script that runs a fusion alone, with what it was made on and how to run it at its head."""
 
+import shlex
+
 from thunder_cli.events import Fusion, Started
 
 
@@ -11,5 +13,12 @@ def repro_script(fusion: Fusion, on: Started | None) -> str | None:
     versions = ", ".join(f"{name} {version}" for name, version in on.versions.items())
     head = [f"{fusion.path} of {on.target}, traced on {device} with {versions}"]
     if on.virtual:
-        head.append(f"Without a GPU: python -m thunder.virtual_cuda --chip {on.device} repro.py")
+        head.append(f"Without a GPU: {run_command(on, 'repro.py')}")
     return "".join(f"# {line}\n" for line in head) + fusion.repro
+
+
+def run_command(on: Started | None, file: str) -> str:
+    """What runs the script on what the fusion was traced on."""
+    if on is not None and on.virtual:
+        return f"python -m thunder.virtual_cuda --chip {on.device} {shlex.quote(file)}"
+    return f"python {shlex.quote(file)}"
