@@ -35,7 +35,9 @@ def parse(text: str) -> Target:
     """The target that the user typed; CommandError says what is wrong with it."""
     program, colon, entry = text.rpartition(":")
     if not colon or not program or not all(part.isidentifier() for part in entry.split(".")):
-        example = f"{text.rstrip(':') or 'script.py'}:function"
+        example = f"{text.rstrip(':')}:function"
+        if colon and not program:
+            example = f"script.py:{entry or 'function'}"
         names = ""
         if text.endswith(".py") and os.path.isfile(text):
             names = _listing(definitions(read_source(text, text), text))

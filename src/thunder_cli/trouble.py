@@ -50,7 +50,8 @@ def user_line(error: BaseException) -> str:
 def program_failure(error: Exception) -> Failure:
     """The user's program raised."""
     where = user_line(error)
-    summary = traceback.format_exception_only(error)[-1].strip()
+    lines = traceback.format_exception_only(error)  # of a syntax error the source first; notes last
+    summary = next((line for line in lines if not line.startswith(" ")), lines[-1]).strip().partition("\n")[0]
     return Failure("program", f"{where + ': ' if where else ''}{summary}\n{user_traceback(error)}")
 
 

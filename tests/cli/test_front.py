@@ -49,6 +49,7 @@ def test_version_is_printed(run):
         ("script.py", 2, ["does not say what to trace", "script.py:function", "It defines foo"]),
         ("script.py:", 2, ["does not say what to trace"]),
         ("script.py:a b", 2, ["does not say what to trace"]),
+        (":foo", 2, ["does not say what to trace", "a script and an entry in it, script.py:foo,"]),
         (".:foo", 2, [". is a directory"]),
     ],
 )
