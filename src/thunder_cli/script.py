@@ -90,6 +90,19 @@ class Program:
             raise CommandError(target.syntax_error_message(error, self.name), code=3) from None
 
 
+def as_module(script: str, entry: str) -> str:
+    """How to name a script that is a module of a package, as a line of a message; nothing if it is none."""
+    folder, file = os.path.split(os.path.abspath(script))
+    names = [os.path.splitext(file)[0]]
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder, name = os.path.split(folder)
+        names.insert(0, name)
+    if len(names) == 1:
+        return ""
+    where = "" if folder == os.getcwd() else f", in {folder}"
+    return f"\nIt is a module of a package. As such it runs with thunder trace {'.'.join(names)}:{entry}{where}."
+
+
 class _WatchedNamespace(UserDict):
     """A module's namespace in which one name is watched.
 

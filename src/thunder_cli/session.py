@@ -35,6 +35,7 @@ FORMAT = "thunder session"
 VERSION = 1
 ROOT = Path(".thunder") / "sessions"
 INDEX = "index.json"
+LISTED = 10  # sessions that an error lists
 FUSION_TEXTS = {"definition": "definition.py", "kernel": "kernel.cu", "repro": "repro.py"}
 
 # Where a session keeps each kind of event; others it does not keep.
@@ -288,6 +289,8 @@ def find(name: str | None) -> Path:
             return path
     names = [path.name for path in there]
     listing = f"There are {', '.join(names)}." if names else "There is no session here yet; thunder trace makes one."
+    if len(names) > LISTED:
+        listing = f"The last are {', '.join(names[-LISTED:])}; thunder sessions lists all {len(names)}."
     raise CommandError(f"there is no session {name}.{did_you_mean(name, names)}\n{listing}")
 
 

@@ -17,7 +17,7 @@ from thunder_cli import inputs, trouble
 from thunder_cli.errors import CommandError
 from thunder_cli.events import Event, Failure, Finished, Progress, Started, encode
 from thunder_cli.job import Job
-from thunder_cli.script import Program
+from thunder_cli.script import Program, as_module
 from thunder_cli.target import Target, no_such_entry
 
 if TYPE_CHECKING:
@@ -160,7 +160,10 @@ def program_end(error: BaseException, job: Job, tracing: "Tracing") -> Failure |
         when = f"while {job.entry} was traced" if tracing.jitted is not None else f"before {job.entry} was called"
         when = f"after {job.entry} was traced" if tracing.finished else when
         return Failure("program", f"{where}: the program ended itself with sys.exit({error.code!r}) {when}.")
-    return trouble.program_failure(error)
+    failure = trouble.program_failure(error)
+    if isinstance(error, ImportError) and "no known parent package" in str(error) and job.script is not None:
+        failure.message += as_module(job.script, job.entry)
+    return failure
 
 
 if __name__ == "__main__":

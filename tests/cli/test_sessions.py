@@ -11,6 +11,7 @@ import pytest
 from thunder_cli import session
 from thunder_cli.errors import CommandError
 from thunder_cli.events import Failure, Fusion, Inputs, Output, Result, Stage, Started
+from thunder_cli.render.part import Part
 from thunder_cli.session import Session
 
 
@@ -51,6 +52,19 @@ def test_each_session_gets_its_own_number_and_the_last_is_found(kept):
     assert [path.name for path in paths] == ["s-f-1", "s-f-2", "s-f-3"]
     assert session.find(None) == paths[-1]
     assert session.find("s-f-2") == paths[1] and session.find(str(paths[1])) == paths[1]
+
+
+def test_of_many_sessions_an_error_lists_the_last(kept):
+    for _ in range(12):
+        session.write(kept, "many", None)
+    with pytest.raises(CommandError, match=r"The last are many-3, .*, many-12; thunder sessions lists all 12\."):
+        session.find("none")
+
+
+def test_a_part_says_what_who_sees_only_it_must_know(kept):
+    kept.result = Result("1", False, "NOT equal to eager: 1 instead of 2")
+    assert Part(stage="0").remarks(kept) == ["the result is NOT equal to eager: 1 instead of 2"]
+    assert Part().remarks(kept) == []
 
 
 def test_a_fusion_name_that_repeats_must_say_which(kept):

@@ -204,6 +204,16 @@ def test_a_module_is_found_as_python_finds_it(run, tmp_path):
     done = run("trace", "package.layers:twice", *arguments)
     assert done.returncode == 0, done.stderr
     assert '# x: "cpu f32[2, 3]"' in done.stdout and "# package/layers.py:2:     return x * 2" in done.stdout
+    done = run("trace", "package.layers:twice", *arguments[:4], "--only", "kernels")
+    assert done.returncode == 0 and done.stdout == "" and "thunder: there are no fusions." in done.stderr
+
+
+def test_a_script_that_only_runs_in_its_package_says_how(run, tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (tmp_path / "package" / "layers.py").write_text("from . import other\ndef twice(x):\n    return x * 2\n")
+    done = run("trace", "package/layers.py:twice", "--target", "cpu", "--input", "f32[2, 3]")
+    assert done.returncode == 3 and "thunder trace package.layers:twice." in done.stderr
 
 
 def test_what_the_program_jits_itself_is_traced_with_its_own_options(run, tmp_path):

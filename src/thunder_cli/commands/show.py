@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from thunder_cli import session
-from thunder_cli.commands.trace import JSON, NO_COLOR, ONLY_PART, STAGE, VERBOSE
+from thunder_cli.commands.trace import JSON, NO_COLOR, ONLY_PART, STAGE, VERBOSE, print_remarks
 from thunder_cli.events import Recorded
 from thunder_cli.render.json_lines import JsonView
 from thunder_cli.render.part import Part
@@ -32,3 +32,4 @@ def show(
     for event in kept.events():
         view.show(event)
     view.show(Recorded(str(path)))
+    print_remarks(part, kept)

@@ -16,7 +16,7 @@ from thunder_cli.render.json_lines import JsonView
 from thunder_cli.render.part import ONLY, Part
 from thunder_cli.render.printer import Printer, reader_may_leave
 from thunder_cli.render.progress import ProgressLine
-from thunder_cli.render.terminal import TerminalView
+from thunder_cli.render.terminal import TerminalView, print_error
 from thunder_cli.session import Session
 
 CODE_OF = {"usage": Exit.USAGE, "program": Exit.PROGRAM, "ours": Exit.OURS}
@@ -50,7 +50,9 @@ def trace(
     timeout: Annotated[float | None, typer.Option(min=0.001, help="Stop the program after so many seconds.")] = None,
     verbose: VERBOSE = False,
 ) -> None:
-    """Show what thunder makes of a function or module: stages, fusions, kernels, and the result.
+    """Show what thunder makes of a function or module.
+
+    That is the stages, the fusions, their kernels, and the result.
 
     Inputs come from --input, from a function example_inputs() in the script, or from the script's own first call.
     """
@@ -81,6 +83,7 @@ def trace(
         path = session.write(kept, found.stem, out)
         with reader_may_leave():
             view.show(Recorded(str(path)))
+        print_remarks(part, kept)
         part.check(kept.stages)
     raise typer.Exit(code)
 
@@ -101,6 +104,11 @@ def follow(events: Iterable[Event], view: JsonView | TerminalView, kept: Session
                 view.show(stage)
             view.show(event)
     progress.clear()
+
+
+def print_remarks(part: Part, kept: Session) -> None:
+    for remark in part.remarks(kept):
+        print_error(remark)
 
 
 def exit_code(kept: Session) -> Exit:

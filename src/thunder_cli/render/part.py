@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from thunder_cli.errors import CommandError
 from thunder_cli.events import Event, Failure, Fusion, Stage
-from thunder_cli.session import slug
+from thunder_cli.session import Session, slug
 
 ONLY = ("stages", "fusions", "kernels", "repro")
 SHOWN_TRACES = ("computation", "backward")
@@ -36,6 +36,19 @@ class Part:
                 return is_called(event, self.stage)
             return self.only == "stages" and event.trace in SHOWN_TRACES
         return isinstance(event, Fusion) and self.only in ("fusions", "kernels", "repro")
+
+    def remarks(self, kept: Session) -> list[str]:
+        """What whoever sees only the part must know nevertheless."""
+        if self.is_whole:
+            return []
+        remarks = []
+        if kept.plain is not None:
+            remarks.append(f"it is run plainly, not compiled: {kept.plain.reason}")
+        elif self.only in ("fusions", "kernels", "repro") and not kept.fusions and not kept.failures:
+            remarks.append("there are no fusions. --stage 2 shows what runs each operation.")
+        if kept.result is not None and kept.result.equal is False:
+            remarks.append(f"the result is {kept.result.comparison}")
+        return remarks
 
     def check(self, stages: list[Stage]) -> None:
         """Raise if no stage is the one asked for."""
