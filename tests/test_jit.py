@@ -270,3 +270,25 @@ def test_a_thunder_module_shows_the_original():
 def test_every_name_of_the_api_is_importable():
     for name in thunder.__all__:
         assert getattr(thunder, name) is not None
+
+
+def test_one_executor_may_be_given_by_its_name():
+    jitted = thunder.jit(lambda a: a + 1, executors="torch")
+    torch.testing.assert_close(jitted(X), X + 1)
+
+
+def test_generators_and_async_functions_are_refused_by_name():
+    def generator(a):
+        yield a
+
+    async def coroutine(a):
+        return a
+
+    for function in (generator, coroutine):
+        with pytest.raises(NotImplementedError, match="generator or async"):
+            thunder.jit(function)
+
+
+def test_questions_about_traces_say_what_they_take():
+    with pytest.raises(TypeError, match=r"thunder.last_traces\(fn\)\[-1\]"):
+        thunder.examine.get_fusions(thunder.jit(lambda a: a))

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import dis
 import functools
+import inspect
 import sys
 import threading
 import time
@@ -407,7 +408,7 @@ def jit(
     fn: Callable | None = None,
     /,
     *,
-    executors: Sequence[Executor | str] | None = None,
+    executors: Sequence[Executor | str] | Executor | str | None = None,
     cache: CacheOption | str = CacheOption.CONSTANT_VALUES,
     transforms: Sequence[Transform] | None = None,
     debug_options: DebugOptions | None = None,
@@ -443,6 +444,8 @@ def jit(
         )  # fmt: skip
     if not callable(fn):
         raise TypeError(f"thunder.jit takes a function or a module, not {fn!r}")
+    if inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn):
+        raise NotImplementedError("thunder.jit of a generator or async function is not built; jit what it calls")
     _check_compile_options(compile_options)
     data = CompileData(
         fn=fn,
@@ -479,7 +482,9 @@ def _check_compile_options(options: dict[str, Any]) -> None:
             raise ValueError(f"thunder.jit has no option {name!r}: {hint}")
 
 
-def _resolve_executors(executors: Sequence[Executor | str] | None) -> tuple[Executor, ...]:
+def _resolve_executors(executors: Sequence[Executor | str] | Executor | str | None) -> tuple[Executor, ...]:
+    if isinstance(executors, str | Executor):
+        executors = [executors]
     chosen = list(get_default_executors()) if executors is None else list(executors)
     resolved = [get_executor(e) if isinstance(e, str) else e for e in chosen]
     torch_executor = get_executor("torch")

@@ -7,6 +7,8 @@ from thunder.executors.nvfuserex import FusionDefinitionWrapper, repro
 
 def get_fusion_symbols(trace: Trace) -> list[BoundSymbol]:
     """The calls of nvFuser fusions in a trace, in order."""
+    if not isinstance(trace, Trace):
+        raise TypeError(f"this takes a trace, such as thunder.last_traces(fn)[-1], not a {type(trace).__name__}")
     return [call for call in trace.bound_symbols if isinstance(call.symbol.implementation, FusionDefinitionWrapper)]
 
 
