@@ -2,12 +2,13 @@
 
 import collections
 import dataclasses
+import time
 
 import pytest
 import torch
 
 import thunder
-from thunder.core.errors import UnsupportedError
+from thunder.core.errors import SharpEdgeError, UnsupportedError
 
 
 def check(program, *args, jitted=None, **kwargs):
@@ -234,7 +235,7 @@ def test_nothing_of_tracing_stays_behind_after_an_error():
     [
         ({"cache": "sometimes"}, ValueError, "constant values"),
         ({"cache": "symbolic values"}, NotImplementedError, "symbolic values"),
-        ({"sharp_edges": "error"}, NotImplementedError, "error"),
+        ({"sharp_edges": "blunt"}, ValueError, "'allow', 'warn', 'error'"),
         ({"nv_store_fusion_input": True}, ValueError, "did you mean 'nv_store_fusion_inputs'"),
         ({"executors": ["nvfuse"]}, ValueError, "nvfuser"),
     ],
@@ -292,3 +293,24 @@ def test_generators_and_async_functions_are_refused_by_name():
 def test_questions_about_traces_say_what_they_take():
     with pytest.raises(TypeError, match=r"thunder.last_traces\(fn\)\[-1\]"):
         thunder.examine.get_fusions(thunder.jit(lambda a: a))
+
+
+def prints(a):
+    print("here")
+    return a + 1
+
+
+def reads_the_clock(a):
+    return a * 0 + int(time.time() > 0)
+
+
+@pytest.mark.parametrize("program", [prints, reads_the_clock])
+def test_a_sharp_edge_is_run_plainly_warned_of_or_refused_with_the_users_line(program):
+    with pytest.warns(UserWarning, match=r"is run plainly, not compiled.\ntest_jit.py:\d+"):
+        jitted = check(program, X)
+    assert thunder.compile_stats(jitted).plain is not None
+    with pytest.warns(UserWarning, match=r"^test_jit.py:\d+"):
+        jitted = check(program, X, jitted=thunder.jit(program, sharp_edges="warn"))
+    assert thunder.compile_stats(jitted).plain is None
+    with pytest.raises(SharpEdgeError, match=r"test_jit.py:\d+"):
+        thunder.jit(program, sharp_edges="error")(X)

@@ -429,7 +429,8 @@ def jit(
             program depends on, but for the values of tensors, stays as it is.
         transforms: functions from trace to trace, run before the transform for execution.
         debug_options: see `thunder.DebugOptions`.
-        sharp_edges: what to do where a program reads something that cannot be guarded.
+        sharp_edges: what to do where a program has an effect that a trace cannot repeat, or reads what cannot be
+            guarded: "allow" runs it plainly, with one warning; "warn" compiles it with a warning; "error" refuses it.
         disable_torch_autograd: results carry no gradients, whatever the inputs say.
         compile_options: options that executors read: `nv_store_fusion_inputs`.
 
@@ -463,7 +464,7 @@ def jit(
     return compiled
 
 
-_NOT_BUILT = (CacheOption.SYMBOLIC_VALUES, SharpEdges.WARN, SharpEdges.ERROR)
+_NOT_BUILT = (CacheOption.SYMBOLIC_VALUES,)
 
 
 def _built(option: Any) -> Any:

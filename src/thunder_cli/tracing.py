@@ -128,14 +128,17 @@ class Tracing:
         return compiled_of(self.jitted).reason_to_recompile(*call.args, **call.kwargs)
 
     def jit(self, subject: Any) -> Any:
-        """What runs `subject` with thunder: itself, if the program jitted it."""
+        """What runs `subject` with thunder: itself, if the program jitted it.
+
+        Prints and the like are no reason not to show a trace: they are warned of.
+        """
         if self.job.executors is None:
-            return subject if is_jitted(subject) else thunder.jit(subject)
+            return subject if is_jitted(subject) else thunder.jit(subject, sharp_edges="warn")
         if is_jitted(subject):
             raise CommandError(
                 f"--executors does not apply: the program jits {self.job.entry}.\nGive thunder.jit executors= there."
             )
-        return thunder.jit(subject, executors=executors(self.job.executors))
+        return thunder.jit(subject, executors=executors(self.job.executors), sharp_edges="warn")
 
     def failure(self, error: Exception, untraced: Call) -> Event:
         if isinstance(error, ThunderError):

@@ -45,11 +45,23 @@ import torch
 
 
 def foo(a):
-    print("hello")
+    print("hello", a.shape)
     return a * 2
 
 
 foo(torch.ones(3))
+"""
+
+TURNS = """\
+import torch
+
+
+def foo(a):
+    b = a.clone().t_()
+    return b * 2
+
+
+foo(torch.ones(3, 2))
 """
 
 
@@ -74,11 +86,19 @@ def test_each_reason_of_what_the_program_jitted_is_said_once(tmp_path):
 
 
 def test_an_entry_that_is_run_plainly_says_so_once_with_the_line(tmp_path):
-    (tmp_path / "script.py").write_text(PRINTS)
+    (tmp_path / "script.py").write_text(TURNS)
     done = thunder("trace", "script.py:foo", "--target", "cpu", cwd=tmp_path)
-    assert 'plain     script.py:5:    print("hello")\n' in done.stdout
-    assert "This is run plainly, not compiled: The program prints (print)" in done.stdout
+    assert "plain     script.py:5:    b = a.clone().t_()\n" in done.stdout
+    assert "This is run plainly, not compiled: t_() changes the shape" in done.stdout
     assert "plainly" not in done.stderr and done.returncode == 0
     index = json.loads((tmp_path / ".thunder" / "sessions" / "script-foo-1" / "index.json").read_text())
     assert index["plain"]["source"].startswith("script.py:5")
-    assert index["plain"]["reason"].startswith("The program prints")
+    assert index["plain"]["reason"].startswith("t_() changes the shape")
+
+
+def test_an_entry_that_prints_is_traced_with_a_warning(tmp_path):
+    (tmp_path / "script.py").write_text(PRINTS)
+    done = thunder("trace", "script.py:foo", "--target", "cpu", cwd=tmp_path)
+    assert "ltorch.mul(a, 2)" in done.stdout and "equal to eager" in done.stdout and done.returncode == 0
+    assert "hello torch.Size([3])" in done.stdout
+    assert "script.py:5" in done.stderr and "It happens now, and not in later calls." in done.stderr

@@ -19,7 +19,7 @@ class CacheOption(Enum):
 
 
 class SharpEdges(Enum):
-    """What happens when a program reads something that cannot be guarded."""
+    """What happens when a program has an effect that a trace cannot repeat, or reads what cannot be guarded."""
 
     ALLOW = "allow"
     WARN = "warn"

@@ -65,8 +65,8 @@ def context_variable(function: Any, first: Any) -> contextvars.ContextVar | None
 class SharpEdgePolicy:
     """Decides what becomes of sharp calls while a program is traced.
 
-    Effects cannot be traced: the program is run plainly. What cannot be guarded is too (allow), or is compiled with a
-    warning (warn); both are refused where the option says error.
+    The program is run plainly (allow), or compiled with a warning: effects happen when it is traced, and reads are not
+    repeated (warn). Or the call is refused (error).
     """
 
     def __init__(self, option: SharpEdges):
@@ -101,7 +101,7 @@ class SharpEdgePolicy:
         way_out = "Do it outside of the jitted function, and pass what is needed."
         if self.option is SharpEdges.ERROR:
             raise SharpEdgeError(what, way_out, self.source())
-        if edge.is_effect or self.option is SharpEdges.ALLOW:
+        if self.option is SharpEdges.ALLOW:
             raise NotRepresentable(what, way_out, self.source())
-        error = SharpEdgeError(what, "Later calls find the value that this one saw.", self.source())
-        warnings.warn(str(error), stacklevel=2)
+        later = "It happens now, and not in later calls." if edge.is_effect else "Later calls find what this one found."
+        warnings.warn(str(SharpEdgeError(what, later, self.source())), stacklevel=2)
