@@ -263,6 +263,8 @@ class Compiled:
                 try:
                     specialization, inputs = self.compile(state, args, kwargs)
                 except NotRepresentable as e:
+                    if e.once:
+                        return self.data.fn(*args, **kwargs)
                     self.run_plainly_from_now_on(e.error)
         if is_outdated or self.stats.plain is not None:  # another thread has compiled, or it cannot be compiled
             return self(*args, **kwargs)

@@ -37,10 +37,13 @@ class NotRepresentable(BaseException):
     """The program does something that no trace can stand for; run plainly, it works.
 
     No `Exception`: it goes through the program, which must not catch it. Arguments as those of `ThunderError`.
+
+    Args:
+        once: whether another call may well be compiled.
     """
 
-    def __init__(self, what: str, way_out: str, source: SourceLine | None = None):
-        self.error = ThunderError(what, way_out, source)
+    def __init__(self, what: str, way_out: str, source: SourceLine | None = None, *, once: bool = False):
+        self.error, self.once = ThunderError(what, way_out, source), once
         super().__init__(str(self.error))
 
 

@@ -1,9 +1,10 @@
 """One tracing of a program: its arguments become facades, it runs, its result becomes the end of the trace."""
 
-import copy
+import contextvars
 import dataclasses
 import inspect
 import types
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +20,19 @@ from thunder.core.pytree import Structured, register_object, tree_flatten
 from thunder.core.trace import Trace, record
 from thunder.frontend import effects
 from thunder.frontend.aliasing import Handle
-from thunder.frontend.dependence import CONSTANTS, CONTAINERS, Change, Dependence, copy_of, is_watched
+from thunder.frontend.dependence import (
+    CONSTANTS,
+    CONTAINERS,
+    Attributes,
+    Change,
+    Dependence,
+    attributes_of,
+    copy_of,
+    is_opaque,
+    is_watched,
+    refill,
+    slots_of,
+)
 from thunder.frontend.guards import Access, Prologue
 from thunder.frontend.history import History
 from thunder.frontend.naming import assign_names
@@ -27,7 +40,7 @@ from thunder.frontend.newborn import Newborn
 from thunder.frontend.observation import Observer
 from thunder.frontend.sharp_edges import SharpEdgePolicy
 from thunder.frontend.sources import TensorSources
-from thunder.frontend.state_guards import find_tensor, require_state
+from thunder.frontend.state_guards import Snapshot, find_tensor, require_state
 from thunder.frontend.tracing import Input, Traced, Tracer
 
 
@@ -65,7 +78,7 @@ def acquire(
 ) -> None:
     """Trace `program(*args, **kwargs)` into `acquired`; when an error comes, what was traced until then stays in it.
 
-    After an error, Python state is what it was before.
+    Afterwards, Python state is what it was before.
 
     Args:
         gradients: whether results that require gradients must be able to give them.
@@ -74,9 +87,21 @@ def acquire(
     Raises:
         NotRepresentable: if the program must be run plainly.
     """
+    context = contextvars.copy_context()  # which takes along what the program writes to context variables
+    context.run(_acquire, program, args, kwargs, acquired, gradients, sharp_edges)
+
+
+def _acquire(
+    program: Callable,
+    args: tuple,
+    kwargs: dict[str, Any],
+    acquired: Acquired,
+    gradients: bool,
+    sharp_edges: SharpEdges,
+) -> None:
     dependence = Dependence()
     arguments = _Arguments(program, dependence)
-    edges = SharpEdgePolicy(sharp_edges)
+    edges = SharpEdgePolicy(sharp_edges, dependence)
     observer = Observer(is_watched, dependence.function_started, edges.called, acquired.history)
     with record(acquired.computation):
         tracer = arguments.tracer = Tracer(acquired.computation, observer, arguments.name_of_captured)
@@ -91,16 +116,24 @@ def acquire(
             if gradients:
                 ending.refuse_gradients()
             ending.write_computation()
-        except BaseException:
-            dependence.roll_back()
-            raise
         finally:
+            dependence.roll_back()
+            arguments.take_back()
             acquired.computation.args = tuple(i.proxy for i in tracer.inputs.values())
             assign_names(acquired.computation, tracer.hints)
     ending.write_epilogue()
-    arguments.prologue.require_all(edges.guards())
     acquired.prologue = arguments.finish()
     acquired.inputs = tuple(i.real for i in tracer.inputs.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """A container of the caller's: itself, or the dictionary of its fields, and what was in it."""
+
+    object: Any
+    entries: Any
+    before: Any
+    access: Access
 
 
 class _Arguments:
@@ -110,7 +143,7 @@ class _Arguments:
         self.program = program
         self.dependence = dependence
         self.prologue = Prologue()
-        self.originals: dict[int, tuple[Any, Any]] = {}  # containers that the program got a copy of: (copy, original)
+        self.filled: dict[int, _Filled] = {}  # the caller's containers that hold facades for now, by identity
         self.sources = TensorSources(program)
         self.accesses: dict[int, tuple[Access, Traced | None]] = {}  # by identity of the real tensor
         self.tracer: Tracer
@@ -122,24 +155,70 @@ class _Arguments:
         traced_args = tuple(self.argument(x, access) for x, access in zip(args, positional))
         traced_kwargs = {k: self.argument(x, self.prologue.kwargs.item(k).named(k)) for k, x in kwargs.items()}
         self.prologue.require_distinct_objects([access for access, _ in self.accesses.values()])
+        self.prologue.require_distinct_objects([filled.access for filled in self.filled.values()])
         return traced_args, traced_kwargs
 
     def argument(self, x: Any, access: Access) -> Any:
         """`x` with facades in the place of tensors; guards say what else was seen of it."""
         if isinstance(x, torch.Tensor):
             return self.tensor(x, access)
-        if isinstance(x, tuple | list | dict) and not isinstance(x, torch.Size):
+        if isinstance(x, list | dict | deque) or (dataclasses.is_dataclass(x) and not isinstance(x, type)):
+            return self.container(x, access)
+        if isinstance(x, tuple) and not isinstance(x, torch.Size):
             self.prologue.require_container(access, x)
-            keys = list(x) if isinstance(x, dict) else range(len(x))
-            new = _with_items(x, [self.argument(x[k], access.item(k)) for k in keys])
-            self.originals[id(new)] = new, x
-            self.dependence.containers[id(new)] = new, copy_of(new)
-            return new
-        if dataclasses.is_dataclass(x) and not isinstance(x, type):
-            self.prologue.require(access.name, "type(", self.prologue.fetch(access), ") is ", type(x))
-            return _with_fields(x, {n: self.argument(v, access.attribute(n)) for n, v in vars(x).items()})
+            items = [self.argument(y, access.item(i)) for i, y in enumerate(x)]
+            if all(new is old for new, old in zip(items, x)):
+                return x
+            return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
+        if isinstance(x, slice):
+            self.prologue.require(access.name, "type(", self.prologue.fetch(access), ") is slice")
+            return slice(*(self.argument(getattr(x, n), access.attribute(n)) for n in ("start", "stop", "step")))
+        if isinstance(x, set | frozenset):
+            self.dependence.note_container(x)
+            snapshot = Live(Snapshot(x, self.dependence), f"{access.name}_snapshot")
+            self.prologue.require(access.name, snapshot, ".matches(", self.prologue.fetch(access), ")")
+            return x
+        if is_opaque(x):
+            raise NotRepresentable(
+                f"The argument {access.name} is a {type(x).__name__}, whose state cannot be guarded.",
+                "Pass what is in it.",
+            )
         self.prologue.require_value(access, x)
         return x
+
+    def container(self, x: Any, access: Access) -> Any:
+        """The caller's own container, filled with facades until the program has run."""
+        if id(x) in self.filled:
+            self.prologue.require_same_object(self.filled[id(x)].access, access)
+            return x
+        is_object = not isinstance(x, list | dict | deque)
+        entries = fields_of(x) if is_object else x
+        before = dict(entries) if is_object else copy_of(x)
+        self.filled[id(x)] = _Filled(x, entries, before, access)
+        if is_object:
+            self.prologue.require(access.name, "type(", self.prologue.fetch(access), ") is ", type(x))
+        else:
+            self.prologue.require_container(access, x)
+        for key, value in before.items() if isinstance(before, dict) else enumerate(before):
+            new = self.argument(value, access.attribute(key) if is_object else access.item(key))
+            if new is not value:
+                entries[key] = new
+        if is_object:
+            key = None if entries is attributes_of(x) else id(x)
+            kind = type(x).__name__
+            self.dependence.store(entries, f"{kind}_state", f"{{}} (attribute of {kind})", key=key)
+        else:
+            self.dependence.note_container(x)
+        return x
+
+    def take_back(self) -> None:
+        """The caller's containers hold what they did."""
+        for filled in self.filled.values():
+            refill(filled.entries, filled.before)
+
+    def is_given(self, x: Any) -> bool:
+        """Whether `x` is a container among the arguments, or the dictionary in which one keeps its fields."""
+        return id(x) in self.filled or any(x is filled.entries for filled in self.filled.values())
 
     def tensor(self, x: torch.Tensor, access: Access) -> Traced:
         if id(x) in self.accesses:
@@ -165,6 +244,8 @@ class _Arguments:
         arguments = {
             i: (self.prologue.fetch(access),) for i, (access, facade) in self.accesses.items() if facade is not None
         }
+        arguments |= {i: (self.prologue.fetch(filled.access),) for i, filled in self.filled.items()}
+        self.dependence.stores = {k: s for k, s in self.dependence.stores.items() if not self.is_given(s.entries)}
         require_state(self.prologue, self.dependence, {**inputs, **self.tracer.examined}, arguments)
         outputs = []
         for identity, i in inputs.items():
@@ -189,32 +270,10 @@ def parameter_names(program: Callable, count: int) -> list[str]:
     return names + [f"{rest}_{i}" for i in range(count - len(names))]
 
 
-def _with_items(x: Any, items: list[Any]) -> Any:
-    """A container like `x` with other items."""
-    if isinstance(x, dict):
-        return dict(zip(x, items)) if type(x) is dict else _with_values(x, items)
-    if isinstance(x, list):
-        new = [] if type(x) is list else copy.copy(x)
-        new[:] = items
-        return new
-    return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
-
-
-def _with_values(x: dict, items: list[Any]) -> dict:
-    """A dictionary of a class of its own, with other values, also where attributes hold them as well."""
-    new = copy.copy(x)
-    attributes = getattr(new, "__dict__", {})
-    for key, value, item in zip(x, list(x.values()), items):
-        dict.__setitem__(new, key, item)
-        attributes.update({name: item for name, held in attributes.items() if held is value})
-    return new
-
-
-def _with_fields(x: Any, values: dict[str, Any]) -> Any:
-    new = copy.copy(x)
-    for name, value in values.items():
-        object.__setattr__(new, name, value)
-    return new
+def fields_of(x: Any) -> Any:
+    """The dictionary in which a dataclass keeps its fields."""
+    entries = attributes_of(x)
+    return Attributes(x, slots_of(type(x))) if entries is None else entries
 
 
 class _Ending:
@@ -235,8 +294,12 @@ class _Ending:
         if isinstance(x, torch.Tensor):
             return self.tracer.handle_of(x)
         if isinstance(x, CONSTANTS):
-            return x
-        if id(x) in self.dependence.containers and id(x) not in self.arguments.originals:
+            return Live(x, "Size") if isinstance(x, torch.Size) else x
+        if self.arguments.is_given(x) and not isinstance(x, tuple):
+            self.acquired.only_once = f"it returns or keeps a {type(x).__name__} that it is given"
+            return Live(x, type(x).__name__)
+        if id(x) in self.dependence.containers:
+            self.dependence.pinned.add(id(x))
             return Live(x, type(x).__name__)
         if type(x) in (tuple, list):
             return type(x)(self.template(y) for y in x)
@@ -249,7 +312,7 @@ class _Ending:
 
     def changed_value(self, change: Change) -> Any:
         """The value that a change wrote, as a template. Says why the trace is of no use for other calls, if so."""
-        if id(change.target) in self.arguments.originals:
+        if self.arguments.is_given(change.target):
             self.acquired.only_once = f"it changes {change.subject} that it is given"
         if change.deleted:
             return None
@@ -259,6 +322,7 @@ class _Ending:
                     f"it makes a new {type(change.value).__name__} and keeps it in {change.subject}"
                 )
             return self.template(change.value)
+        self.dependence.pinned.add(id(change.target))
         items = copy_of(change.target)
         if isinstance(items, dict):
             return {k: self.template(v) for k, v in items.items()}
@@ -313,14 +377,8 @@ class _Ending:
                 prims.copy_(i.handle.current(), i.proxy)
             changes = [(change, map_handles(value, self.in_epilogue)) for change, value in self.changes]
             epilogue.output = map_handles(self.result, self.in_epilogue)
-        changes = [(self.on_original(change), value) for change, value in changes]
         epilogue.bound_symbols += effects.statements(changes, self.dependence)
         self.acquired.epilogue, self.acquired.epilogue_inputs = epilogue, tuple(needed)
-
-    def on_original(self, change: Change) -> Change:
-        """The change of the caller's container rather than of the copy that the program got."""
-        pair = self.arguments.originals.get(id(change.target))
-        return change if pair is None else dataclasses.replace(change, target=pair[1])
 
     def is_needed(self, i: Input) -> bool:
         tree = (self.result, [v for _, v in self.changes])

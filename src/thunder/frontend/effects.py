@@ -12,6 +12,7 @@ write_entry = Symbol("write_entry", "epilogue", tags=(Tag.EFFECT,))
 delete_entry = Symbol("delete_entry", "epilogue", tags=(Tag.EFFECT,))
 write_contents = Symbol("write_contents", "epilogue", tags=(Tag.EFFECT,))
 write_cell = Symbol("write_cell", "epilogue", tags=(Tag.EFFECT,))
+empty_cell = Symbol("empty_cell", "epilogue", tags=(Tag.EFFECT,))
 
 
 def _entry(bound_symbol: BoundSymbol, printer: Printer) -> list[str]:
@@ -42,7 +43,13 @@ def _cell(bound_symbol: BoundSymbol, printer: Printer) -> list[str]:
     return [f"{printer.value(target)}.cell_contents = {printer.value(value)}"]
 
 
-statement_rules.update({write_entry: _entry, delete_entry: _deleted, write_contents: _contents, write_cell: _cell})
+def _emptied(bound_symbol: BoundSymbol, printer: Printer) -> list[str]:
+    return [f"del {printer.value(bound_symbol.args[0])}.cell_contents"]
+
+
+statement_rules.update(
+    {write_entry: _entry, delete_entry: _deleted, write_contents: _contents, write_cell: _cell, empty_cell: _emptied}
+)
 
 
 def statements(changes: Iterable[tuple[Change, Any]], dependence: Dependence) -> list[BoundSymbol]:
@@ -52,7 +59,11 @@ def statements(changes: Iterable[tuple[Change, Any]], dependence: Dependence) ->
     for change, value in changes:
         target = change.target
         if isinstance(target, types.CellType):
-            result.append(BoundSymbol(write_cell, (Live(target, "cell"), value), {}, None))
+            cell = Live(target, "cell")
+            if change.deleted:
+                result.append(BoundSymbol(empty_cell, (cell,), {}, None))
+            else:
+                result.append(BoundSymbol(write_cell, (cell, value), {}, None))
         elif change.key is None:
             result.append(BoundSymbol(write_contents, (Live(target, type(target).__name__), value), {}, None))
         else:

@@ -1,7 +1,6 @@
 """Calls whose outcome no guard can vouch for, and effects that a trace has no name for."""
 
 import contextvars
-import os
 import random
 import sys
 import warnings
@@ -10,9 +9,8 @@ from typing import Any, NamedTuple
 
 from thunder.core.errors import NotRepresentable, SharpEdgeError
 from thunder.core.options import SharpEdges
-from thunder.core.printing import Live
 from thunder.core.symbol import SourceLine
-from thunder.frontend.guards import Guard, same_value
+from thunder.frontend.dependence import NO_NAMES, Dependence
 from thunder.frontend.provenance import is_importing
 
 
@@ -49,14 +47,9 @@ def sharp_edge(function: Any, first: Any) -> SharpEdge | None:
     return None
 
 
-def reads_environment(function: Any, first: Any) -> bool:
-    """Whether the call reads an environment variable."""
-    return first is os.environ or getattr(function, "__self__", None) is os.environ or function is os.getenv
-
-
 def context_variable(function: Any, first: Any) -> contextvars.ContextVar | None:
-    """The context variable that the call reads, if it reads one."""
-    if getattr(function, "__name__", "") != "get":
+    """The context variable that the call reads or sets, if it does."""
+    if getattr(function, "__name__", "") not in ("get", "set", "reset"):
         return None
     variable = getattr(function, "__self__", first)
     return variable if isinstance(variable, contextvars.ContextVar) else None
@@ -69,30 +62,14 @@ class SharpEdgePolicy:
     repeated (warn). Or the call is refused (error).
     """
 
-    def __init__(self, option: SharpEdges):
-        self.option = option
-        self.context_variables: dict[contextvars.ContextVar, Any] = {}
-        self.environment: dict[str, str] | None = None
+    def __init__(self, option: SharpEdges, dependence: Dependence):
+        self.option, self.dependence = option, dependence
         self.source: Callable[[], SourceLine | None]
 
-    def guards(self) -> list[Guard]:
-        """That context variables and the environment have the values that the program read."""
-        found = []
-        for variable, value in self.context_variables.items():
-            place = (Live(variable, "context_variable"), ".get(None)")
-            found.append(Guard(f"{variable.name} (context variable)", same_value(place, value), place, value))
-        if self.environment is not None:
-            condition = (Live(os.environ, "environ"), " == ", Live(self.environment, "environ_snapshot"))
-            found.append(Guard("the environment variables", condition))
-        return found
-
     def called(self, function: Any, first: Any) -> None:
-        if self.environment is None and reads_environment(function, first):
-            self.environment = dict(os.environ)
-            return
         variable = context_variable(function, first)
         if variable is not None:
-            self.context_variables.setdefault(variable, variable.get(None))
+            self.dependence.reach(variable, NO_NAMES)
             return
         edge = sharp_edge(function, first)
         if edge is None or is_importing(sys._getframe(1)):

@@ -1,12 +1,14 @@
 """What was noted of Python state -> guards of the prologue, and the way to the tensors in it."""
 
+import os
+import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
 from thunder.core.printing import Live
-from thunder.frontend.dependence import CONSTANTS, CONTAINERS, HOOKS, Dependence, Store
+from thunder.frontend.dependence import ABSENT, CONSTANTS, CONTAINERS, HOOKS, Attributes, Dependence, Store
 from thunder.frontend.guards import Access, Guard, Prologue, same_value
 
 GLOBAL_HOOKS = tuple(f"_global{hooks}" for hooks in HOOKS)
@@ -20,6 +22,7 @@ class Snapshot:
 
     def __init__(self, container: Any, dependence: Dependence, around: tuple[int, ...] = ()):
         self.kind = type(container)
+        self.itself = container if id(container) in dependence.pinned else None
         before = dependence.containers[id(container)][1]
         around += (id(container),)
         values = before.values() if isinstance(before, dict) else before
@@ -33,10 +36,10 @@ class Snapshot:
         return x
 
     def matches(self, container: Any) -> bool:
-        if type(container) is not self.kind:
+        if type(container) is not self.kind or (self.itself is not None and container is not self.itself):
             return False
         if self.whole is not None:
-            return container == self.whole
+            return container == self.whole and {*map(type, container)} == {*map(type, self.whole)}
         if len(container) != len(self.items):
             return False
         if self.keys is not None:
@@ -75,9 +78,20 @@ def require_state(
             prologue.require_all(guards)
     for cell, value, subject in dependence.cells.values():
         place = (Live(cell, "cell"), ".cell_contents")
+        if value is ABSENT:
+            prologue.require_all([Guard(subject, (Live(cell, "cell"), " == ", Live(types.CellType(), "empty")))])
+            continue
         condition = _condition(place, value, dependence, inputs, places)
         if condition is not None:
             prologue.require_all([Guard(subject, condition, place, value)])
+        for condition in _one_tensor(place, value, dependence, inputs, places):
+            prologue.require_all([Guard(f"tensors in {subject}", condition)])
+    for x in dependence.objects.values():
+        condition = ("type(", Live(x, type(x).__name__), ") is ", Live(type(x), type(x).__name__))
+        prologue.require_all([Guard(f"the class of a {type(x).__name__}", condition)])
+    for cache, name in dependence.caches.values():
+        place = (Live(cache, name), ".cache_info()[1:]")
+        prologue.require_all([Guard(f"the cache of {name}", (*place, f" == {tuple(cache.cache_info()[1:])}"))])
     for module in dependence.modules.values():
         kind = type(module)
         is_of_kind = ("type(", Live(module, kind.__name__), ") is ", kind)
@@ -92,16 +106,25 @@ def _store_guards(
     store: Store, dependence: Dependence, inputs: dict[int, Any], places: dict[int, tuple[Any, ...]]
 ) -> Iterator[Guard]:
     live = Live(store.entries, store.name)
-    if store.name.endswith("_modules"):
-        yield Guard(f"the submodules of {store.name}", ("len(", live, f") == {len(store.before)}"))
+    if store.entries is os.environ:
+        yield Guard("the environment variables", (live, " == ", Live(store.before, "environ_snapshot")))
+        return
+    if store.everything or store.name.endswith("_modules"):
+        yield Guard(f"what {store.name} has", ("list(", live, ") == ", list(store.before)))
+    elif absent := store.noted.difference(store.before):
+        condition = (live, ".keys().isdisjoint(", Live(frozenset(absent), "absent"), ")")
+        yield Guard(f"what {store.name} has not", condition)
     for key in sorted(store.noted):
         if key in store.before:
             place = (live, f"[{key!r}]")
-            condition = _condition(place, store.before[key], dependence, inputs, places)
+            if isinstance(store.entries, Attributes):
+                place = (Live(store.entries.owner, store.name), f".{key}")
+            value = store.before[key]
+            condition = _condition(place, value, dependence, inputs, places)
             if condition is not None:
-                yield Guard(store.describe(key), condition, place, store.before[key])
-        else:
-            yield Guard(store.describe(key), (f"{key!r} not in ", live))
+                yield Guard(store.describe(key), condition, place, value)
+            for condition in _one_tensor(place, value, dependence, inputs, places):
+                yield Guard(f"tensors in {store.describe(key)}", condition)
 
 
 def _condition(
@@ -119,12 +142,40 @@ def _condition(
         return None if first is place else (*place, " is ", *first)
     if isinstance(value, CONSTANTS):
         return same_value(place, value)
+    if id(value) in places:
+        return (*place, " is ", *places[id(value)])
     if isinstance(value, CONTAINERS) and id(value) in dependence.containers:
-        if isinstance(value, tuple | list) and not value:
+        if isinstance(value, tuple | list) and not value and id(value) not in dependence.pinned:
             return ("type(", *place, ") is ", type(value), " and not ", *place)
         kind = type(value).__name__
         return (Live(Snapshot(value, dependence), f"{kind}_snapshot"), ".matches(", *place, ")")
-    return (*place, " is ", Live(value, getattr(value, "__name__", type(value).__name__).strip("<>")))
+    named = isinstance(value, type | types.FunctionType | types.ModuleType | types.BuiltinFunctionType)
+    name = value.__name__.rpartition(".")[2] if named else type(value).__name__
+    return (*place, " is ", Live(value, name.strip("<>")))
+
+
+def _one_tensor(
+    place: tuple[Any, ...],
+    value: Any,
+    dependence: Dependence,
+    inputs: dict[int, Any],
+    places: dict[int, tuple[Any, ...]],
+    around: tuple[int, ...] = (),
+) -> Iterator[tuple[Any, ...]]:
+    """For the inputs in a container that are found elsewhere too: that they are one."""
+    if not isinstance(value, list | tuple | dict) or id(value) not in dependence.containers or id(value) in around:
+        return
+    before = dependence.containers[id(value)][1]
+    for key, item in before.items() if isinstance(before, dict) else enumerate(before):
+        if not isinstance(key, str | int):
+            continue
+        there = (*place, f"[{key!r}]")
+        if isinstance(item, torch.Tensor):
+            condition = _condition(there, item, dependence, inputs, places) if id(item) in inputs else None
+            if condition is not None:
+                yield condition
+        else:
+            yield from _one_tensor(there, item, dependence, inputs, places, (*around, id(value)))
 
 
 def _hook_guards(state: dict[str, Any], names: Sequence[str], owner: str) -> Iterator[Guard]:

@@ -78,12 +78,12 @@ def _tracer_of(args: tuple, kwargs: dict | None) -> "Tracer":
 METADATA_METHODS = {
     getattr(torch.Tensor, name)
     for name in (
-        "__len__", "dim", "ndimension", "size", "stride", "numel", "nelement", "element_size", "storage_offset",
+        "__len__", "dim", "ndimension", "size", "stride", "numel", "nelement", "element_size",
         "is_contiguous", "is_floating_point", "is_complex", "is_signed", "get_device", "is_same_size", "is_conj",
-        "is_neg", "is_inference", "is_pinned", "dim_order", "_is_view", "__hash__",
+        "is_neg", "is_pinned", "dim_order", "_is_view", "__hash__",
     )
 } | {torch.is_floating_point, torch.is_complex, torch.numel, torch.is_signed, torch.is_conj, torch.is_neg,
-     torch.is_inference, torch.is_same_size}  # fmt: skip
+     torch.is_same_size}  # fmt: skip
 METADATA_PROPERTIES = {
     "shape", "dtype", "ndim", "device", "layout", "itemsize", "nbytes", "is_cuda", "is_cpu", "is_meta", "is_sparse",
     "is_sparse_csr", "is_quantized", "is_nested", "is_mps", "is_xpu", "is_xla", "is_ipu", "is_hpu", "is_mtia",
@@ -96,6 +96,9 @@ VALUE_METHODS = {
     for name in ("__bool__", "__int__", "__float__", "__complex__", "__index__", "item", "tolist", "is_nonzero")
 } | {torch.is_nonzero}
 COMPARISONS = {torch.equal, torch.allclose, torch.Tensor.equal, torch.Tensor.allclose}
+
+# The answer depends on how the tensor was made.
+MEMORY_METHODS = {torch.is_inference, torch.Tensor.is_inference, torch.Tensor.storage_offset}
 
 # Ways out of torch.
 FOREIGN_METHODS = {
@@ -199,7 +202,10 @@ class Tracer(TorchFunctionMode):
         return x
 
     def facade(self, handle: Handle) -> Traced:
-        return Traced(handle, self)
+        facade = Traced(handle, self)
+        if handle.input is not None and isinstance(handle.input.real, torch.nn.Parameter):
+            facade._is_param = True  # what `isinstance` asks for
+        return facade
 
     # ---- calls ----
 
@@ -277,6 +283,17 @@ class Tracer(TorchFunctionMode):
             prims.check_value(proxy, answer)
             self.stamp(before, {})
         return answer
+
+    def kept_memory(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A question about the memory of a tensor, which compiled results need not have as eager's do."""
+        if not isinstance(args[0], Traced):
+            self.examine(args[0])
+            return func(*args, **kwargs)
+        raise NotRepresentable(
+            f"{_called(func)} asks how the memory of a tensor came to be.",
+            "Ask outside of the jitted function.",
+            self.site().source,
+        )
 
     def comparison(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> bool:
         """Whether tensors are equal, or close: a question about the value of what compares them."""
@@ -604,6 +621,7 @@ _handlers: dict[Callable, _Handler] = {
     **dict.fromkeys(FOREIGN_METHODS, Tracer.foreign),
     torch.Tensor.data_ptr: Tracer.address,
     torch.Tensor.__contains__: Tracer.contains,
+    **dict.fromkeys(MEMORY_METHODS, Tracer.kept_memory),
     **dict.fromkeys(in_place_view, Tracer.change_of_shape),
     **dict.fromkeys((torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor.__str__), Tracer.text),
     torch.Tensor.__setitem__: Tracer.setitem,

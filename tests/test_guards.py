@@ -1,0 +1,51 @@
+"""Everything that a trace can depend on, changed between two calls: the jitted program follows as the plain one does.
+
+`changes/` has the tables. A row is a program, which defines `f`, and below `--` steps. The plain and the jitted world
+take the same steps; a step that is an expression is called twice. Where none calls `f`, the steps are a change between
+calls of `f(x)`. A row that says `(plainly)` has state that can be neither compared nor written: such a program is run
+plainly, with a warning.
+"""
+
+from pathlib import Path
+
+import pytest
+from worlds import compare_worlds
+
+from thunder.frontend import tensor_guards
+
+
+def read_rows():
+    """(program, steps, whether it is run plainly) by `group: name`."""
+    rows = {}
+    for table in sorted((Path(__file__).parent / "changes").glob("*.txt")):
+        for row in ("\n" + table.read_text()).split("\n== ")[1:]:
+            name, _, text = row.partition("\n")
+            program, _, steps = text.partition("\n--\n")
+            plain_name = name.removesuffix(" (plainly)")
+            rows[f"{table.stem}: {plain_name}"] = program, steps.strip().splitlines(), name != plain_name
+    return rows
+
+
+ROWS = read_rows()
+
+
+def steps_of(steps):
+    return steps if any(step.startswith("f(") for step in steps) else ["f(x)", *steps, "f(x)"]
+
+
+def test_there_are_rows():
+    assert len(ROWS) > 300
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_change_is_followed(name):
+    program, steps, plainly = ROWS[name]
+    # What a program writes may well be what its next call is compiled anew for; a cache is filled by a plain call.
+    may_retrace = name.startswith(("writes", "caller", "closures")) or "cached" in name
+    compare_worlds(program, steps_of(steps), plainly=plainly, retraced=may_retrace)
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if "tensor" in name])
+def test_a_change_is_followed_without_torchs_guards(name, monkeypatch):
+    monkeypatch.setattr(tensor_guards, "TensorGuards", None)
+    test_a_change_is_followed(name)
