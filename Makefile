@@ -8,7 +8,7 @@ PYTHON312 := $(shell for python in python3.12 $$HOME/.pyenv/versions/3.12.*/bin/
   $$python -c 'import sys, venv; assert sys.version_info[:2] == (3, 12)' 2>/dev/null && echo $$python && break; done)
 VENV ?= .venv
 
-.PHONY: demo test test-light bench lint clean
+.PHONY: demo test test-light opdb bench lint clean
 
 demo: $(VENV)/.installed
 	@$(VENV)/bin/thunder trace fixtures/quickstart.py:foo
@@ -21,6 +21,10 @@ test: $(VENV)/.installed lint
 test-light: .venv-light/.installed
 	.venv-light/bin/python -m pytest
 	.venv-light/bin/python -m thunder.virtual_cuda --chip h100 -m pytest tests/on_device
+
+# All of torch's operator database, about half an hour; writes docs/operators.md.
+opdb: $(VENV)/.installed
+	$(VENV)/bin/python tests/operator_table.py
 
 bench: $(VENV)/.installed
 	$(VENV)/bin/python -m benchmarks

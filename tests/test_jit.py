@@ -304,7 +304,22 @@ def reads_the_clock(a):
     return a * 0 + int(time.time() > 0)
 
 
-@pytest.mark.parametrize("program", [prints, reads_the_clock])
+def seeds(a):
+    torch.manual_seed(0)
+    return a + 1
+
+
+def makes_a_generator(a):
+    return a + torch.rand(2, generator=torch.Generator().manual_seed(0))
+
+
+def test_a_program_that_seeds_a_generator_of_its_own_draws_the_same_at_each_call():
+    with pytest.warns(UserWarning, match="is run plainly, not compiled"):
+        jitted = check(makes_a_generator, torch.zeros(2))
+    assert torch.equal(jitted(torch.zeros(2)), makes_a_generator(torch.zeros(2)))
+
+
+@pytest.mark.parametrize("program", [prints, reads_the_clock, seeds])
 def test_a_sharp_edge_is_run_plainly_warned_of_or_refused_with_the_users_line(program):
     with pytest.warns(UserWarning, match=r"is run plainly, not compiled.\ntest_jit.py:\d+"):
         jitted = check(program, X)

@@ -4,8 +4,9 @@ torch's fake tensors tell what such a call returns, which arguments it writes to
 This file is the only one that uses fake tensors.
 """
 
+import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -25,6 +26,10 @@ from thunder.frontend.torch_state import same_randomness_after
 
 class RandomnessError(Exception):
     """Random numbers were drawn where none may be."""
+
+
+class NotInTraces(Exception):
+    """A call gives what no trace can hold; the message says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +70,17 @@ def record_opaque(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Opaque
     """Record the call `func(*args, **kwargs)`; tensors among the arguments are proxies.
 
     Raises:
+        NotInTraces: if the call gives sparse tensors, say, or changes the shape of its arguments.
         Exception: what eager raises for these arguments, or that fake tensors cannot tell what the call gives.
     """
     leaves, spec = tree_flatten((args, kwargs))
     positions = [i for i, x in enumerate(leaves) if isinstance(x, TensorProxy)]
-    with torch._C.DisableTorchFunction(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+    misjudged = func in _MISJUDGED and all(leaves[i].device.type == "cpu" for i in positions)
+    mode = nullcontext() if misjudged else FakeTensorMode(allow_non_fake_inputs=True)
+    with torch._C.DisableTorchFunction(), _without_log(), mode, torch.no_grad():
         fakes = [_fake(leaves[i]) for i in positions]
+        for fake in fakes if misjudged else ():
+            fake.untyped_storage().fill_(0)
         before = [fake._version for fake in fakes]
         filled = list(leaves)
         for i, fake in zip(positions, fakes):
@@ -79,6 +89,9 @@ def record_opaque(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Opaque
         with _RandomnessObserver() as observer:
             out = func(*fake_args, **fake_kwargs)
         written = tuple(i for i, fake in enumerate(fakes) if fake._version != before[i])
+        for i, fake in zip(positions, fakes):
+            if (fake.shape, fake.stride()) != (leaves[i].shape, leaves[i].strides):
+                raise NotInTraces("changes the shape or strides of a tensor in place")
     on = _device_of_results(leaves)
     return _record(func, args, kwargs, out, fakes, written, observer.random, on)
 
@@ -88,12 +101,30 @@ def record_opaque_as(func: Callable, args: tuple, kwargs: dict[str, Any], result
     return _record(func, args, kwargs, result, [], (), False, None).result
 
 
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """Fake tensors do not print what they cannot tell: it is no matter of the user's."""
+    was_disabled, _LOG.disabled = _LOG.disabled, True
+    try:
+        yield
+    finally:
+        _LOG.disabled = was_disabled
+
+
+# On the CPU, fake tensors tell other strides than eager's: these run on real tensors, of zeros.
+_MISJUDGED = {getattr(torch.fft, name) for name in torch.fft.__all__ if "shift" not in name} | {
+    getattr(torch.nn.functional, f"max_unpool{n}d") for n in (1, 2, 3)
+}
+
+_LOG = logging.getLogger("torch._subclasses.fake_tensor")
+
 # A torch without CUDA cannot run some operations even on fake tensors that say they are on a CUDA device.
 _CUDA_IS_BUILT = torch.backends.cuda.is_built()
 
 
 def _fake(proxy: TensorProxy) -> torch.Tensor:
-    return torch.empty_strided(proxy.shape, proxy.strides, dtype=proxy.dtype, device=_on_fake_device(proxy.device))
+    device = _on_fake_device(proxy.device)
+    return torch.empty_strided(proxy.shape, proxy.strides, dtype=proxy.dtype, device=device)
 
 
 def _on_fake_device(x: Any) -> Any:
@@ -130,6 +161,8 @@ def _record(
         if not isinstance(x, torch.Tensor):
             return x
         if id(x) not in made:
+            if x.layout is not torch.strided:
+                raise NotInTraces(f"gives a tensor with the layout {x.layout}")
             made[id(x)] = tensor(shape=x.shape, dtype=x.dtype, device=on or x.device, strides=x.stride())
             if (owner := storages.get(x.untyped_storage()._cdata)) is not None and owner not in written:
                 views.append((owner, made[id(x)]))

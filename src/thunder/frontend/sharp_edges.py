@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import torch
+
 from thunder.core.errors import NotRepresentable, SharpEdgeError
 from thunder.core.options import SharpEdges
 from thunder.core.symbol import SourceLine
@@ -24,6 +26,7 @@ class SharpEdge(NamedTuple):
 _EFFECTS = {"print": "prints", "open": "opens a file", "input": "asks for input", "system": "runs a command"}
 _EFFECT_MODULES = {"builtins", "_io", "io", "posix", "nt", "subprocess"}
 _CLOCKS = {"time", "_time"}
+_SEEDS = {"torch.random", "torch.cuda.random"}
 _NOW = {"now", "utcnow", "today"}
 
 
@@ -42,6 +45,9 @@ def sharp_edge(function: Any, first: Any) -> SharpEdge | None:
         return SharpEdge("draws from Python's random", False)
     if module.startswith("numpy.random") or type(owner).__module__.startswith("numpy.random"):
         return SharpEdge("draws from NumPy's random", False)
+    of_generator = isinstance(owner, torch.Generator) or getattr(function, "__objclass__", None) is torch.Generator
+    if of_generator or function is torch.Generator or module in _SEEDS:
+        return SharpEdge("makes, seeds or asks a generator of random numbers", True)
     if module == "uuid" or module == "secrets" or name == "urandom":
         return SharpEdge("draws random numbers of the system", False)
     return None

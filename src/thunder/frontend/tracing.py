@@ -29,7 +29,7 @@ from thunder.core.views import view_steps
 from thunder.frontend.aliasing import Handle
 from thunder.frontend.evaluation import Evaluation
 from thunder.frontend.observation import Observer
-from thunder.frontend.opaque import RandomnessError, record_opaque, record_opaque_as, without_randomness
+from thunder.frontend.opaque import NotInTraces, RandomnessError, record_opaque, record_opaque_as, without_randomness
 from thunder.frontend.provenance import CallSite, call_site
 from thunder.torch.language import in_place, in_place_view, inplace_argument, reflected, torch_functions, updates
 
@@ -100,6 +100,9 @@ COMPARISONS = {torch.equal, torch.allclose, torch.Tensor.equal, torch.Tensor.all
 # The answer depends on how the tensor was made.
 MEMORY_METHODS = {torch.is_inference, torch.Tensor.is_inference, torch.Tensor.storage_offset}
 
+# They change the shape or the memory of their first argument in place.
+SHAPE_METHODS = {getattr(torch.Tensor, name) for name in ("as_strided_", "resize_", "resize_as_", "set_")}
+
 # Ways out of torch.
 FOREIGN_METHODS = {
     getattr(torch.Tensor, name)
@@ -160,6 +163,13 @@ class Tracer(TorchFunctionMode):
         """The handle of a real tensor that the trace takes as input; its facade has the metadata of `real`."""
         if isinstance(real, Traced):
             raise _stranger(real)
+        if real.layout is not torch.strided or real.is_quantized or real.is_nested:
+            kind = "quantized" if real.is_quantized else "nested" if real.is_nested else str(real.layout)
+            raise NotRepresentable(
+                f"{name} is a {kind} tensor, and traces hold dense tensors.",
+                "Make it dense outside of the jitted function, or leave the function uncompiled.",
+                self.site().source,
+            )
         proxy = TensorProxy(
             self.trace.new_name(name),
             shape=real.shape,
@@ -394,6 +404,9 @@ class Tracer(TorchFunctionMode):
         before = len(self.trace.bound_symbols)
         try:
             out = record_opaque(func, proxy_args, proxy_kwargs)
+        except NotInTraces as e:
+            way_out = "Call it outside of the jitted function."
+            raise NotRepresentable(f"{_called(func)} {e}.", way_out, self.site().source) from None
         except Exception:  # eager tells whether it is an error, or fake tensors cannot tell what the call gives
             return self.opaque_by_value(func, proxy_args, proxy_kwargs)
         self.stamp(before, handles)
@@ -464,6 +477,8 @@ class Tracer(TorchFunctionMode):
 
     def write(self, x: Any, symbol: Symbol, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """An in-place call: the functional operation's result becomes the value of `x`."""
+        if symbol is ltorch.abs and x.is_complex():
+            raise self.annotated(RuntimeError("In-place abs is not supported for complex tensors."))
         out = self.call(symbol, func, args, kwargs)
         if isinstance(out, Traced) and not (isinstance(x, Traced) and out._handle is x._handle):
             self.assign(x, self.converted(out._handle.current(), self.handle_of(x).current(), func))
@@ -622,7 +637,7 @@ _handlers: dict[Callable, _Handler] = {
     torch.Tensor.data_ptr: Tracer.address,
     torch.Tensor.__contains__: Tracer.contains,
     **dict.fromkeys(MEMORY_METHODS, Tracer.kept_memory),
-    **dict.fromkeys(in_place_view, Tracer.change_of_shape),
+    **dict.fromkeys(SHAPE_METHODS | in_place_view.keys(), Tracer.change_of_shape),
     **dict.fromkeys((torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor.__str__), Tracer.text),
     torch.Tensor.__setitem__: Tracer.setitem,
     torch.Tensor.requires_grad_: Tracer.requires_grad_,

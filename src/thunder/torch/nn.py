@@ -110,6 +110,8 @@ def _transposed_convolution(n: int) -> Symbol:
         groups: int = 1,
         dilation: int | Sequence[int] = 1,
     ) -> TensorProxy:
+        if input.dtype.is_complex:
+            raise NotImplementedError("transposed convolution of complex numbers")
         a = _batched(f"conv_transpose{n}d", input, n)
         _check_channels(a, weight, groups, weight.shape[0])
         spread = [_spread(x, n) for x in (stride, padding, dilation, output_padding)]

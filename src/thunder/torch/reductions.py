@@ -28,7 +28,8 @@ def sum_to_size(self: TensorProxy, *size: int | Sequence[int]) -> TensorProxy:
     shape = sizes_of(size)
     if len(shape) > self.ndim or clang.broadcast_shapes(shape, self.shape) != self.shape:
         raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(self.shape)}}}.")
-    return clang.sum_to(self, shape)
+    summed = len(shape) < self.ndim or any(a == 1 != b for a, b in zip(shape, self.shape))
+    return clang.sum_to(clang.convert(self, torch.int64) if summed and dtypes.is_exact(self.dtype) else self, shape)
 
 
 @torchsymbol("prod", "Tensor.prod")

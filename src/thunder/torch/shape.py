@@ -147,11 +147,11 @@ def broadcast_to(input: TensorProxy, size: Sequence[int]) -> TensorProxy:
 
 
 @torchsymbol("broadcast_tensors", "functional.broadcast_tensors")
-def broadcast_tensors(*tensors: TensorProxy) -> list[TensorProxy]:
+def broadcast_tensors(*tensors: TensorProxy) -> tuple[TensorProxy, ...]:
     if len(tensors) == 1 and isinstance(tensors[0], tuple | list):
         tensors = tensors[0]
     shape = clang.broadcast_shapes(*(x.shape for x in tensors))
-    return [clang.expand(x, shape) for x in tensors]
+    return tuple(clang.expand(x, shape) for x in tensors)
 
 
 @torchsymbol("squeeze", "Tensor.squeeze")
