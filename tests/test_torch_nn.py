@@ -211,10 +211,25 @@ def test_einsum(equation):
     check(torch.einsum, equation, *operands, strides=False)
 
 
-@pytest.mark.parametrize("equation", ["ii->i", "...i,...i->..."])
-def test_einsum_of_diagonals_and_ellipses_is_left_to_the_opaque_call(equation):
-    with pytest.raises(NotImplementedError):
-        Recorded(ltorch.einsum, equation, *(torch.ones(3, 3),) * (1 + equation.count(",")))
+@pytest.mark.parametrize(
+    "equation, shapes",
+    [
+        ("ii->i", [(3, 3)]),
+        ("ii", [(3, 3)]),
+        ("iij->ji", [(3, 3, 2)]),
+        ("...i,...i->...", [(2, 3), (2, 3)]),
+        ("...ij,jk", [(5, 2, 3), (3, 4)]),
+        ("b...,b...->...", [(2, 3, 1), (2, 3, 4)]),
+        ("ij,jk->ik", [(2, 1), (3, 4)]),
+    ],
+)
+def test_einsum_of_diagonals_ellipses_and_broadcast_subscripts(equation, shapes):
+    check(torch.einsum, equation, *map(torch.randn, shapes), strides=False)
+
+
+def test_einsum_of_lists_of_labels():
+    a, b = torch.randn(2, 3), torch.randn(3, 4)
+    check(torch.einsum, a, [0, 1], b, [1, 2], [2, 0], strides=False)
 
 
 @pytest.mark.parametrize("which", ["input", "weight", "neither"])

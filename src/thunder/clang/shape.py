@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+import torch
+
 from thunder.clang.promotion import expand_to
 from thunder.core import prims
 from thunder.core.proxies import TensorProxy, channels_last_order, contiguous_strides, strides_in_order
@@ -10,6 +12,7 @@ from thunder.core.proxies import TensorProxy, channels_last_order, contiguous_st
 __all__ = [
     "canonical_dim",
     "canonical_dims",
+    "diagonal_scatter",
     "expand",
     "flatten",
     "infer_size",
@@ -115,6 +118,17 @@ def transpose(a: TensorProxy, dim0: int, dim1: int) -> TensorProxy:
     if a.ndim:
         order[p], order[q] = q, p
     return prims.permute(a, tuple(order))
+
+
+def diagonal_scatter(a: TensorProxy, value: TensorProxy, offset: int, dim1: int, dim2: int) -> TensorProxy:
+    """`a` with `value` in place of what `prims.diagonal` gives; its other dimensions come first in `value`."""
+    length = value.shape[-1]
+    rows = prims.iota(length, max(-offset, 0), 1, torch.int64, a.device)
+    columns = prims.iota(length, max(offset, 0), 1, torch.int64, a.device)
+    order = (dim1, dim2, *(d for d in range(a.ndim) if d not in (dim1, dim2)))
+    front = prims.permute(value, (value.ndim - 1, *range(value.ndim - 1)))
+    written = prims.index_put(prims.permute(a, order), (rows, columns), front, False)
+    return prims.permute(written, tuple(order.index(d) for d in range(a.ndim)))
 
 
 def squeeze(a: TensorProxy, dims: Sequence[int]) -> TensorProxy:

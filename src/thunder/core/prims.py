@@ -129,6 +129,24 @@ tan = _elementwise("tan")
 tanh = _elementwise("tanh")
 trunc = _elementwise("trunc")
 
+# Special functions that only torch's kernels compute.
+_SPECIAL_UNARY = """airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 digamma erfcx i0 i0e i1 i1e log_ndtr
+    modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 ndtri scaled_modified_bessel_k0
+    scaled_modified_bessel_k1 spherical_bessel_j0"""
+_SPECIAL_BINARY = """chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w
+    hermite_polynomial_h hermite_polynomial_he igamma igammac laguerre_polynomial_l legendre_polynomial_p
+    shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v
+    shifted_chebyshev_polynomial_w zeta"""
+special_unary = {name: _elementwise(name) for name in _SPECIAL_UNARY.split()}
+special_functions = special_unary | {name: _elementwise(name) for name in _SPECIAL_BINARY.split()}
+
+
+@prim()
+def polygamma(n: int, a: TensorProxy) -> TensorProxy:
+    """The derivative of digamma of order `n`."""
+    return _elementwise_output("polygamma", (a,))
+
+
 add = _elementwise("add")
 atan2 = _elementwise("atan2")
 bitwise_and = _elementwise("bitwise_and")
@@ -140,14 +158,17 @@ div = _elementwise("div")  # true division; the operands are floating point or c
 eq = _elementwise("eq", _to_bool)
 floor_divide = _elementwise("floor_divide")  # rounds towards minus infinity
 fmod = _elementwise("fmod")
+gcd = _elementwise("gcd")
 ge = _elementwise("ge", _to_bool)
 gt = _elementwise("gt", _to_bool)
+hypot = _elementwise("hypot")
 le = _elementwise("le", _to_bool)
 lt = _elementwise("lt", _to_bool)
 maximum = _elementwise("maximum")  # NaN wins, as in torch
 minimum = _elementwise("minimum")
 mul = _elementwise("mul")
 ne = _elementwise("ne", _to_bool)
+nextafter = _elementwise("nextafter")
 pow = _elementwise("pow")
 remainder = _elementwise("remainder")  # the sign of the divisor, as Python's %
 sub = _elementwise("sub")
@@ -165,6 +186,12 @@ def where(condition: TensorProxy, a: TensorProxy | Number, b: TensorProxy | Numb
     if condition.device.type != "cpu":
         out.device = condition.device
     return out
+
+
+@prim()
+def complex_prim(real: TensorProxy, imag: TensorProxy) -> TensorProxy:
+    """real + imag * 1j"""
+    return _elementwise_output("complex", (real, imag), dtypes.corresponding_complex(real.dtype))
 
 
 # ---- conversion and copies ----
@@ -276,6 +303,29 @@ def slice_prim(a: TensorProxy, starts: Dims, ends: Dims, steps: Dims) -> TensorP
 
 
 @prim(Tag.VIEW, Tag.SHAPE_ONLY)
+def diagonal(a: TensorProxy, offset: int, dim1: int, dim2: int) -> TensorProxy:
+    """The elements at (i, i + offset) of two dimensions, as the last dimension of a view."""
+    length = min(a.shape[dim1] - max(-offset, 0), a.shape[dim2] - max(offset, 0))
+    kept = [d for d in range(a.ndim) if d not in (dim1, dim2)]
+    strides = (*(a.strides[d] for d in kept), a.strides[dim1] + a.strides[dim2])
+    return tensor(a, shape=(*(a.shape[d] for d in kept), max(length, 0)), strides=strides)
+
+
+@prim(Tag.VIEW)
+def view_as_real(a: TensorProxy) -> TensorProxy:
+    """The real and the imaginary parts of complex numbers as a last dimension of 2."""
+    strides = (*(2 * s for s in a.strides), 1)
+    return tensor(a, shape=(*a.shape, 2), dtype=dtypes.corresponding_real(a.dtype), strides=strides)
+
+
+@prim(Tag.VIEW)
+def view_as_complex(a: TensorProxy) -> TensorProxy:
+    """The complex numbers whose parts are the last dimension, which is 2 and has the stride 1."""
+    strides = tuple(s // 2 for s in a.strides[:-1])
+    return tensor(a, shape=a.shape[:-1], dtype=dtypes.corresponding_complex(a.dtype), strides=strides)
+
+
+@prim(Tag.VIEW, Tag.SHAPE_ONLY)
 def detach(a: TensorProxy) -> TensorProxy:
     """`a` without its history: differentiation stops here."""
     return tensor(a, strides=a.strides)
@@ -343,6 +393,28 @@ def scatter(a: TensorProxy, dim: int, index: TensorProxy, value: TensorProxy | N
 @prim()
 def scatter_add(a: TensorProxy, dim: int, index: TensorProxy, value: TensorProxy) -> TensorProxy:
     return tensor(a)
+
+
+@prim()
+def scatter_reduce(
+    a: TensorProxy, dim: int, index: TensorProxy, value: TensorProxy, reduce: str, include_self: bool
+) -> TensorProxy:
+    """As scatter_add, with the elements that meet reduced by sum, prod, mean, amax or amin."""
+    return tensor(a)
+
+
+@prim()
+def masked_scatter(a: TensorProxy, mask: TensorProxy, source: TensorProxy) -> TensorProxy:
+    """`a` with the elements where `mask` holds replaced by the first ones of `source`, in order."""
+    return tensor(a)
+
+
+@prim()
+def searchsorted(
+    sorted_sequence: TensorProxy, values: TensorProxy, right: bool, dtype: torch.dtype, sorter: TensorProxy | None
+) -> TensorProxy:
+    """Where in the sorted last dimension each value would be inserted: before, or behind its equals if `right`."""
+    return tensor(values, dtype=dtype)
 
 
 @prim()
@@ -422,6 +494,44 @@ def cumsum(a: TensorProxy, dim: int) -> TensorProxy:
     return tensor(a)
 
 
+def _scan(name: str) -> Symbol:
+    def rule(a: TensorProxy, dim: int) -> TensorProxy:
+        return tensor(a)
+
+    rule.__name__ = name
+    return prim()(rule)
+
+
+cumprod = _scan("cumprod")
+logcumsumexp = _scan("logcumsumexp")
+
+
+@prim()
+def cummax(a: TensorProxy, dim: int) -> tuple[TensorProxy, TensorProxy]:
+    return tensor(a), tensor(a, dtype=torch.int64)
+
+
+@prim()
+def cummin(a: TensorProxy, dim: int) -> tuple[TensorProxy, TensorProxy]:
+    return tensor(a), tensor(a, dtype=torch.int64)
+
+
+def _selection(name: str) -> Symbol:
+    """One element along a dimension and where it stands; the dimension is dropped."""
+
+    def rule(a: TensorProxy, *args: int) -> tuple[TensorProxy, TensorProxy]:
+        return _reduced(a, args[-1:]), _reduced(a, args[-1:], torch.int64)
+
+    rule.__name__ = name
+    return prim(Tag.REDUCTION)(rule)
+
+
+kthvalue = _selection("kthvalue")  # (a, k, dim)
+median = _selection("median")  # (a, dim)
+mode = _selection("mode")  # (a, dim)
+nanmedian = _selection("nanmedian")  # (a, dim)
+
+
 @prim()
 def topk(a: TensorProxy, k: int, dim: int, largest: bool, sorted: bool) -> tuple[TensorProxy, TensorProxy]:
     shape = (*a.shape[:dim], k, *a.shape[dim + 1 :])
@@ -490,6 +600,70 @@ def convolution(
     return tensor(a, shape=shape, strides=order and strides_in_order(shape, order))
 
 
+# ---- pooling: over the last dimensions, one for each number of the kernel ----
+
+
+def pooled_size(size: int, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+    """How many windows there are along a dimension; with `ceil_mode` also one that begins in it and ends outside."""
+    room = size + 2 * padding - dilation * (kernel - 1) - 1
+    count = (room + (stride - 1 if ceil_mode else 0)) // stride + 1
+    return count - 1 if ceil_mode and (count - 1) * stride >= size + padding else count
+
+
+def _pooled(
+    a: TensorProxy, kernel: Dims, stride: Dims, padding: Dims, dilation: Dims, ceil_mode: bool, dtype: Any = None
+) -> TensorProxy:
+    sizes = zip(a.shape[-len(kernel) :], kernel, stride, padding, dilation)
+    return _resized(a, tuple(pooled_size(*size, ceil_mode) for size in sizes), dtype)
+
+
+def _resized(a: TensorProxy, sizes: Dims, dtype: torch.dtype | None = None) -> TensorProxy:
+    """`a` with other last sizes, channels_last where `a` is."""
+    shape, order = (*a.shape[: -len(sizes)], *sizes), channels_last_order(a)
+    return tensor(a, shape=shape, dtype=dtype, strides=order and strides_in_order(shape, order))
+
+
+@prim(Tag.REDUCTION)
+def max_pool(
+    a: TensorProxy, kernel: Dims, stride: Dims, padding: Dims, dilation: Dims, ceil_mode: bool
+) -> tuple[TensorProxy, TensorProxy]:
+    """The maximum of each window, and where it stands among the pooled dimensions made one."""
+    windows = (kernel, stride, padding, dilation, ceil_mode)
+    return _pooled(a, *windows), _pooled(a, *windows, torch.int64)
+
+
+@prim(Tag.REDUCTION)
+def avg_pool(
+    a: TensorProxy,
+    kernel: Dims,
+    stride: Dims,
+    padding: Dims,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> TensorProxy:
+    """The mean of each window, or its sum over `divisor_override`."""
+    return _pooled(a, kernel, stride, padding, (1,) * len(kernel), ceil_mode)
+
+
+@prim(Tag.REDUCTION)
+def adaptive_avg_pool(a: TensorProxy, sizes: Dims) -> TensorProxy:
+    """The means of windows that share out the last dimensions into `sizes`."""
+    return _resized(a, sizes)
+
+
+@prim(Tag.REDUCTION)
+def adaptive_max_pool(a: TensorProxy, sizes: Dims) -> tuple[TensorProxy, TensorProxy]:
+    """The maxima of windows that share out the last dimensions into `sizes`, and where they stand."""
+    return _resized(a, sizes), _resized(a, sizes, torch.int64)
+
+
+@prim()
+def grid_sample(a: TensorProxy, grid: TensorProxy, mode: str, padding_mode: str, align_corners: bool) -> TensorProxy:
+    """`a` at the positions that the last dimension of `grid` gives, -1 to 1 along each of its spatial dimensions."""
+    return tensor(a, shape=(*a.shape[:2], *grid.shape[1:-1]))
+
+
 # ---- factories ----
 
 
@@ -530,6 +704,18 @@ def normal(shape: Dims, dtype: torch.dtype, device: torch.device) -> TensorProxy
 @prim(Tag.RANDOM)
 def random_integers(shape: Dims, low: int, high: int, dtype: torch.dtype, device: torch.device) -> TensorProxy:
     """Random integers from [low, high)."""
+    return tensor(shape=shape, dtype=dtype, device=device)
+
+
+@prim(Tag.RANDOM)
+def bernoulli(probabilities: TensorProxy) -> TensorProxy:
+    """1 with the chance that each element is, else 0."""
+    return tensor(probabilities, strides=preserved_strides(probabilities))
+
+
+@prim(Tag.RANDOM)
+def exponential(shape: Dims, rate: float, dtype: torch.dtype, device: torch.device) -> TensorProxy:
+    """Random numbers with the density rate * exp(-rate * x)."""
     return tensor(shape=shape, dtype=dtype, device=device)
 
 

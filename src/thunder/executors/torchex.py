@@ -93,6 +93,11 @@ def contiguous(a: torch.Tensor) -> torch.Tensor:
     return a.clone(memory_format=torch.contiguous_format)
 
 
+@implements(prims.view_as_real)
+def view_as_real(a: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(a.resolve_conj())
+
+
 # ---- primitives: numbers where torch takes tensors only ----
 
 
@@ -189,6 +194,52 @@ def cumsum(a: torch.Tensor, dim: int) -> torch.Tensor:
     return torch.cumsum(a, dim, dtype=a.dtype)
 
 
+@implements(prims.cumprod)
+def cumprod(a: torch.Tensor, dim: int) -> torch.Tensor:
+    return torch.cumprod(a, dim, dtype=a.dtype)
+
+
+@implements(prims.searchsorted)
+def searchsorted(
+    sorted_sequence: torch.Tensor, values: torch.Tensor, right: bool, dtype: torch.dtype, sorter: torch.Tensor | None
+) -> torch.Tensor:
+    return torch.searchsorted(sorted_sequence, values, right=right, out_int32=dtype is torch.int32, sorter=sorter)
+
+
+@implements(prims.scatter_reduce)
+def scatter_reduce(
+    a: torch.Tensor, dim: int, index: torch.Tensor, value: torch.Tensor, reduce: str, include_self: bool
+) -> torch.Tensor:
+    return torch.scatter_reduce(a, dim, index, value, reduce, include_self=include_self)
+
+
+# ---- primitives: pooling; torch has a function for each number of dimensions ----
+
+
+def _over_last(name: str, dims: Sequence[int]) -> Callable:
+    return getattr(torch.nn.functional, f"{name}{len(dims)}d")
+
+
+@implements(prims.max_pool)
+def max_pool(a: torch.Tensor, kernel: Sequence[int], *rest: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    return _over_last("max_pool", kernel)(a, kernel, *rest, return_indices=True)
+
+
+@implements(prims.avg_pool)
+def avg_pool(a: torch.Tensor, kernel: Sequence[int], *rest: Any) -> torch.Tensor:
+    return _over_last("avg_pool", kernel)(a, kernel, *(rest[:-1] if len(kernel) == 1 else rest))
+
+
+@implements(prims.adaptive_avg_pool)
+def adaptive_avg_pool(a: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
+    return _over_last("adaptive_avg_pool", sizes)(a, sizes)
+
+
+@implements(prims.adaptive_max_pool)
+def adaptive_max_pool(a: torch.Tensor, sizes: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    return _over_last("adaptive_max_pool", sizes)(a, sizes, return_indices=True)
+
+
 @implements(prims.sort)
 def sort(a: torch.Tensor, dim: int, descending: bool, stable: bool) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.sort(a, dim=dim, descending=descending, stable=stable)
@@ -222,6 +273,11 @@ def uniform(shape: Sequence[int], low: float, high: float, dtype: torch.dtype, d
 @implements(prims.normal)
 def normal(shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device=device).normal_()
+
+
+@implements(prims.exponential)
+def exponential(shape: Sequence[int], rate: float, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.empty(shape, dtype=dtype, device=device).exponential_(rate)
 
 
 @implements(prims.random_integers)
@@ -348,6 +404,7 @@ _ELSEWHERE: dict[Symbol, str] = {
     prims.convert_element_type: "Tensor.to",
     prims.device_put: "Tensor.to",
     prims.embedding: "nn.functional.embedding",
+    prims.grid_sample: "nn.functional.grid_sample",
     prims.linear: "nn.functional.linear",
     ltorch.zero: "zeros_like",
 }
@@ -379,6 +436,8 @@ def _register_the_rest() -> None:
         runs(symbol, stands_for[symbol], lambda input, dim=None, *rest, axis=None, **_: not rest and axis is None)
     ltorch.view.implementation = _view  # the layout of a fusion's output may differ from the one that was traced
     runs(ltorch.view, "Tensor.reshape", lambda self, *shape, **named: not named)
+    for name, symbol in prims.special_functions.items():
+        runs(symbol, name if find(name) is not None else f"special.{name}")
     for symbol, name in _ELSEWHERE.items():
         runs(symbol, name)
     for symbol, function in _NUMBER_IN_FRONT.items():

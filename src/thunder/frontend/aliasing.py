@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
+from thunder import clang
 from thunder.core import prims
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol, Symbol
@@ -121,6 +122,10 @@ def _slice_back(before: TensorProxy, value: TensorProxy, starts: Any, ends: Any,
     return prims.slice_scatter(before, value, starts, ends, steps)
 
 
+def _set_diagonal(before: TensorProxy, value: TensorProxy, offset: int, dim1: int, dim2: int) -> TensorProxy:
+    return clang.diagonal_scatter(before, value, offset, dim1, dim2)
+
+
 _inverse: dict[Symbol, Callable[..., TensorProxy]] = {
     prims.broadcast_in_dim: _unbroadcast,
     prims.reshape: _reshape_back,
@@ -128,4 +133,7 @@ _inverse: dict[Symbol, Callable[..., TensorProxy]] = {
     prims.detach: lambda before, value: value,
     prims.permute: _unpermute,
     prims.slice_prim: _slice_back,
+    prims.diagonal: _set_diagonal,
+    prims.view_as_real: lambda before, value: prims.view_as_complex(value),
+    prims.view_as_complex: lambda before, value: prims.view_as_real(value),
 }

@@ -40,13 +40,34 @@ def setitem(self: TensorProxy, index: Any, value: TensorProxy | Number) -> Tenso
     """What `self` holds after `self[index] = value`."""
     if isinstance(index, TensorProxy) and index.dtype is torch.bool:
         return _set_masked(self, index, value)
-    region = clang.parse_index(self.shape, _with_tensors(index, self.device))
+    keys, masks = _without_masks(self, _with_tensors(index, self.device))
+    region = clang.parse_index(self.shape, keys)
     if not region.tensors:
         return _set_region(self, region, value)
-    if region.dropped or region.inserted or region.sizes != self.shape:
-        raise NotImplementedError("assignment to an index of tensors together with integers or slices")
-    indices = clang.common_indices(self, region.tensors)
-    return prims.index_put(self, indices, _as_tensor(self, value), False)
+    # The basic part of the index is a view; the elements of it that the tensors name are written, then the view is.
+    whole = region.sizes == self.shape and not region.dropped and not region.inserted and set(region.steps) <= {1}
+    base = self if whole else clang.basic_index(self, region)
+    indices = list(clang.common_indices(base, region.tensors)) if not masks else _beside_masks(region.tensors, masks)
+    written = prims.index_put(base, tuple(indices), _as_tensor(self, value), False)
+    return written if whole else _set_region(self, region, written)
+
+
+def _without_masks(self: TensorProxy, index: Any) -> tuple[tuple, dict[int, TensorProxy]]:
+    """The index with masks of one dimension taken for tensors of indices, and these masks by their identity."""
+    keys = index if isinstance(index, tuple) else (index,)
+    masks = {id(k): k for k in keys if isinstance(k, TensorProxy) and k.dtype in (torch.bool, torch.uint8)}
+    if any(k.ndim != 1 for k in masks.values()):
+        raise NotImplementedError("assignment to an index with a mask of several dimensions beside others")
+    if not masks:
+        return keys, {}
+    stand_ins = {name: prims.full((1,), 0, torch.int64, self.device) for name in masks}
+    return tuple(stand_ins.get(id(k), k) for k in keys), {id(stand_ins[name]): k for name, k in masks.items()}
+
+
+def _beside_masks(tensors: dict[int, TensorProxy], masks: dict[int, TensorProxy]) -> list[TensorProxy | None]:
+    """The index tensors at their dimensions, and the masks at theirs: torch's kernel takes both."""
+    chosen = {d: masks.get(id(x), x) for d, x in tensors.items()}
+    return [chosen.get(d) for d in range(max(chosen) + 1)]
 
 
 def _as_tensor(self: TensorProxy, value: TensorProxy | Number) -> TensorProxy:
@@ -167,12 +188,83 @@ def scatter(
 ) -> TensorProxy:
     """A copy of `input` with out[index[i][j]][j] = src[i][j] for dim 0, and so on."""
     source = value if src is None else src
-    if reduce is not None or source is None or input.ndim == 0 or index.ndim != input.ndim:
-        raise NotImplementedError("scatter with reduce, or of tensors of different rank")
+    if source is None or input.ndim == 0 or index.ndim != input.ndim:
+        raise NotImplementedError("scatter of tensors of different rank")
     _check_index("scatter", index)
+    if reduce is not None:
+        return _scatter_reduced(input, dim, index, source, reduce)
     if not is_number(source) and source.dtype != input.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
     return prims.scatter(input, clang.canonical_dim(dim, input.ndim), index, clang.convert(source, input.dtype))
+
+
+def _scatter_reduced(
+    input: TensorProxy, dim: int, index: TensorProxy, source: TensorProxy | Number, reduce: str
+) -> TensorProxy:
+    """`scatter` with reduce="add" or "multiply"."""
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if is_number(source):
+        source = prims.full(index.shape, clang.convert(source, input.dtype), input.dtype, input.device)
+    if source.dtype != input.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    kind = "sum" if reduce == "add" else "prod"
+    return prims.scatter_reduce(input, clang.canonical_dim(dim, input.ndim), index, source, kind, True)
+
+
+@torchsymbol("scatter_reduce", "Tensor.scatter_reduce")
+def scatter_reduce(
+    input: TensorProxy, dim: int, index: TensorProxy, src: TensorProxy, reduce: str, *, include_self: bool = True
+) -> TensorProxy:
+    """`scatter_add` with the elements that meet reduced by sum, prod, mean, amax or amin."""
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    if input.ndim == 0 or not input.ndim == index.ndim == src.ndim or input.dtype.is_complex:
+        raise NotImplementedError("scatter_reduce of tensors of different rank")
+    _check_index("scatter_reduce", index)
+    if src.dtype != input.dtype:
+        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    d = clang.canonical_dim(dim, input.ndim)
+    for i, size in enumerate(index.shape):
+        if size > src.shape[i] or (i != d and size > input.shape[i]):
+            raise RuntimeError(
+                f"Expected index {list(index.shape)} to be no larger than self {list(input.shape)} apart from "
+                f"dimension {d} and to be no larger size than src {list(src.shape)}"
+            )
+    return prims.scatter_reduce(input, d, index, src, reduce, include_self)
+
+
+@torchsymbol("take", "Tensor.take")
+def take(input: TensorProxy, index: TensorProxy) -> TensorProxy:
+    """The elements that `index` names, counted as if `input` had one dimension."""
+    if index.dtype is not torch.int64 or input.numel == 0:
+        raise NotImplementedError(f"take with an index of {index.dtype}, or of nothing")
+    flat = prims.take(prims.reshape(input, (input.numel,)), prims.reshape(index, (index.numel,)), 0)
+    return prims.reshape(flat, index.shape)
+
+
+@torchsymbol("put", "Tensor.put")
+def put(input: TensorProxy, index: TensorProxy, source: TensorProxy, accumulate: bool = False) -> TensorProxy:
+    """A copy of `input` with elements counted as if it had one dimension replaced by those of `source`, or added to."""
+    if index.dtype is not torch.int64 or input.dtype != source.dtype or index.numel != source.numel:
+        raise NotImplementedError("put of tensors that do not fit")
+    if 0 in (input.numel, index.numel):
+        raise NotImplementedError("put of nothing")
+    flat, at, values = (prims.reshape(x, (x.numel,)) for x in (input, index, source))
+    out = prims.reshape(prims.index_put(flat, (at,), values, accumulate), input.shape)
+    out.strides = preserved_strides(input)
+    return out
+
+
+@torchsymbol("masked_scatter", "Tensor.masked_scatter")
+def masked_scatter(input: TensorProxy, mask: TensorProxy, source: TensorProxy) -> TensorProxy:
+    """`input` with the elements where `mask` holds replaced by the first ones of `source`, in order."""
+    if mask.dtype is not torch.bool:
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+    if source.dtype != input.dtype:
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes")
+    shape = clang.broadcast_shapes(input.shape, mask.shape)
+    return prims.masked_scatter(clang.expand_to(input, shape), clang.expand_to(mask, shape), source)
 
 
 @torchsymbol("scatter_add", "Tensor.scatter_add")

@@ -2,6 +2,8 @@
 
 import math
 
+import torch
+
 from thunder import clang
 from thunder.core import dtypes, prims
 from thunder.core.proxies import TensorProxy
@@ -142,3 +144,69 @@ def linear(input: TensorProxy, weight: TensorProxy, bias: TensorProxy | None = N
     if bias is not None and bias.shape not in (weight.shape[:-1], ()):
         raise NotImplementedError("linear with a bias that is broadcast")
     return prims.linear(input, weight, bias)
+
+
+@torchsymbol("vdot", "Tensor.vdot")
+def vdot(input: TensorProxy, other: TensorProxy) -> TensorProxy:
+    """The dot product with the conjugate of `input`."""
+    if input.dtype.is_complex:
+        raise NotImplementedError("vdot of complex numbers")
+    return _product("vdot", input, other, (1, 1))
+
+
+@torchsymbol("ger", "Tensor.ger", "linalg.outer")
+def ger(input: TensorProxy, vec2: TensorProxy) -> TensorProxy:
+    return outer.meta(input, vec2)
+
+
+@torchsymbol("addr", "Tensor.addr")
+def addr(
+    input: TensorProxy, vec1: TensorProxy, vec2: TensorProxy, *, beta: Number = 1, alpha: Number = 1
+) -> TensorProxy:
+    """`beta * input + alpha * outer(vec1, vec2)`"""
+    if not input.dtype == vec1.dtype == vec2.dtype or input.dtype is torch.bool:
+        raise NotImplementedError("addr of several dtypes, or of bool")
+    wide = dtypes.compute_dtype(input.dtype)
+    product = outer.meta(*(clang.convert(x, wide) for x in (vec1, vec2)))
+    return clang.convert(_add_product(clang.convert(input, wide), product, beta, alpha), input.dtype)
+
+
+@torchsymbol("addbmm", "Tensor.addbmm")
+def addbmm(
+    input: TensorProxy, batch1: TensorProxy, batch2: TensorProxy, *, beta: Number = 1, alpha: Number = 1
+) -> TensorProxy:
+    """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch"""
+    if dtypes.is_low_precision(batch1.dtype):
+        raise NotImplementedError("addbmm that rounds after each matrix")
+    if (batch1.ndim, batch2.ndim) != (3, 3) or batch1.shape[0] != batch2.shape[0]:
+        raise RuntimeError(f"addbmm: expected batches of matrices, got {_sizes(batch1)} and {_sizes(batch2)}")
+    # The sum over the batch is part of one product: of the matrices side by side and of those one below the other.
+    wide = prims.reshape(prims.permute(batch1, (1, 0, 2)), (batch1.shape[1], batch1.shape[0] * batch1.shape[2]))
+    tall = prims.reshape(batch2, (batch2.shape[0] * batch2.shape[1], batch2.shape[2]))
+    return _add_product(input, _product("addbmm", wide, tall, (2, 2)), beta, alpha)
+
+
+@torchsymbol("linalg.cross")
+def linalg_cross(input: TensorProxy, other: TensorProxy, *, dim: int = -1) -> TensorProxy:
+    return _cross(input, other, dim)
+
+
+@torchsymbol("cross", "Tensor.cross")
+def cross(input: TensorProxy, other: TensorProxy, dim: int | None = None) -> TensorProxy:
+    """The vector product along a dimension of 3: the first there is, if none is told."""
+    if dim is None:
+        dim = next((d for d, size in enumerate(input.shape) if size == 3), None)
+        if dim is None:
+            raise RuntimeError("no dimension of size 3 in input")
+    return _cross(input, other, dim)
+
+
+def _cross(input: TensorProxy, other: TensorProxy, dim: int) -> TensorProxy:
+    if input.ndim != other.ndim:
+        raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    d = clang.canonical_dim(dim, input.ndim)
+    if input.shape[d] != 3 or other.shape[d] != 3:
+        raise RuntimeError(f"linalg.cross: inputs dimension {d} must have length 3.")
+    a, b = ([clang.select(x, d, i) for i in range(3)] for x in (input, other))
+    rows = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
+    return prims.cat([clang.unsqueeze(x, d) for x in rows], d)

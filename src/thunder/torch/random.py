@@ -10,7 +10,7 @@ from thunder.core import prims
 from thunder.core.devices import to_device
 from thunder.core.proxies import TensorProxy
 from thunder.torch.factories import checked
-from thunder.torch.language import sizes_of, torchsymbol, unsupported
+from thunder.torch.language import is_number, sizes_of, torchsymbol, unsupported
 
 
 def _draw(
@@ -91,6 +91,48 @@ def randint(
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     return prims.random_integers(sizes_of((size,)), low, high, dtype or torch.int64, to_device(device))
+
+
+@torchsymbol("randint_like")
+def randint_like(
+    input: TensorProxy,
+    low: int = 0,
+    high: int | None = None,
+    *,
+    generator: torch.Generator | None = None,
+    dtype: torch.dtype | None = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool | None = False,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> TensorProxy:
+    """`randint_like(x, high)` or `randint_like(x, low, high)`: integers in the shape and dtype of `input`"""
+    checked("randint_like", layout, pin_memory, memory_format=memory_format)
+    unsupported("randint_like", generator=generator)
+    if high is None:
+        low, high = 0, low
+    if not is_number(high) or low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    where = input.device if device is None else to_device(device)
+    out = prims.random_integers(input.shape, low, high, dtype or input.dtype, where)
+    out.requires_grad = requires_grad
+    return out
+
+
+@torchsymbol("bernoulli")
+def bernoulli(input: TensorProxy, p: float | None = None, *, generator: torch.Generator | None = None) -> TensorProxy:
+    """1 with the chance that each element of `input` is (or `p`, if told), else 0"""
+    unsupported("bernoulli", generator=generator)
+    if not input.dtype.is_floating_point or p is not None:
+        raise NotImplementedError(f"bernoulli of {input.dtype}, or with one chance for all")
+    return prims.bernoulli(input)
+
+
+@torchsymbol("Tensor.bernoulli")
+def tensor_bernoulli(self: TensorProxy, p: Any = None, *, generator: torch.Generator | None = None) -> TensorProxy:
+    """`x.bernoulli()`; what `bernoulli_(p)` writes is left to torch."""
+    return bernoulli.meta(self, p, generator=generator)
 
 
 @torchsymbol("Tensor.uniform")

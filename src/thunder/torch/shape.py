@@ -12,6 +12,7 @@ from thunder.core import prims
 from thunder.core.prims import view_strides
 from thunder.core.proxies import TensorProxy
 from thunder.torch.language import sizes_of, torchsymbol
+from thunder.torch.resampling import padded_by_index
 
 
 @torchsymbol("Tensor.view")
@@ -327,7 +328,7 @@ def _roll_one(a: TensorProxy, shift: int, dim: int) -> TensorProxy:
 def pad(input: TensorProxy, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> TensorProxy:
     """`pad` holds (before, behind) for the last dimension, then for the one before it, and so on."""
     if mode != "constant":
-        raise NotImplementedError(f"pad with mode={mode!r}")
+        return padded_by_index(input, pad, mode)
     if len(pad) % 2 or len(pad) > 2 * input.ndim:
         raise RuntimeError(f"Padding length must be even and at most twice the number of dimensions, got {len(pad)}")
     low, high = [0] * input.ndim, [0] * input.ndim
