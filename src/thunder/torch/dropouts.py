@@ -30,14 +30,15 @@ def _channel_dropout(n: int, unbatched: bool) -> None:
         _checked(input, p)
         if input.ndim not in (n + 1, n + 2):
             raise NotImplementedError(f"dropout{n}d of {input.ndim} dimensions")
+        one_sample = unbatched and input.ndim == n + 1
         if not training or p == 0.0 or input.numel == 0:
-            return input
+            return prims.reshape(input, input.shape) if one_sample else input  # torch gives a view then
         if p == 1.0:
             return clang.mul(input, 0.0)
         # One sample has its first dimension for the channels (dropout2d takes it for the batch, as torch warns).
-        leading = (1, input.shape[0]) if unbatched and input.ndim == n + 1 else input.shape[:2]
+        leading = (1, input.shape[0]) if one_sample else input.shape[:2]
         noise = clang.div(_kept((*leading, *(1 for _ in range(n))), input, p), 1.0 - p)
-        if unbatched and input.ndim == n + 1:
+        if one_sample:
             noise = prims.reshape(noise, noise.shape[1:])
         elif noise.ndim != input.ndim:
             noise = prims.reshape(noise, (*leading, *(1 for _ in input.shape[2:])))

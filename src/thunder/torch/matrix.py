@@ -7,7 +7,7 @@ import torch
 from thunder import clang
 from thunder.core import dtypes, prims
 from thunder.core.proxies import TensorProxy
-from thunder.torch.language import Number, torchsymbol
+from thunder.torch.language import Number, in_place, torchsymbol
 
 
 def _refuse_different_dtypes(a: TensorProxy, b: TensorProxy) -> None:
@@ -210,3 +210,6 @@ def _cross(input: TensorProxy, other: TensorProxy, dim: int) -> TensorProxy:
     a, b = ([clang.select(x, d, i) for i in range(3)] for x in (input, other))
     rows = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
     return prims.cat([clang.unsqueeze(x, d) for x in rows], d)
+
+
+del in_place[torch.Tensor.addbmm_]  # it gives its argument another shape

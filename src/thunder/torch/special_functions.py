@@ -10,7 +10,7 @@ from thunder.clang import Kind
 from thunder.core import dtypes, prims
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import Symbol
-from thunder.torch.language import Number, find, is_number, torchsymbol
+from thunder.torch.language import Number, find, in_place, is_number, torchsymbol
 
 Operand = TensorProxy | Number
 
@@ -197,3 +197,7 @@ def float_power(input: Operand, exponent: Operand) -> TensorProxy:
 @torchsymbol("Tensor.float_power")
 def tensor_float_power(self: TensorProxy, exponent: Operand) -> TensorProxy:
     return clang.pow(_double(self), _double(exponent))
+
+
+# Written into a tensor of another dtype, torch refuses the result: it says so itself.
+del in_place[torch.Tensor.float_power_]
