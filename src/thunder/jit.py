@@ -29,6 +29,7 @@ from thunder.core.printing import compile_trace, print_trace
 from thunder.core.recording import current_recorder
 from thunder.core.symbol import SourceLine, Tag
 from thunder.core.trace import Trace
+from thunder.executors import torch_autograd
 from thunder.executors.passes import transform_for_execution
 from thunder.extend import Executor, get_default_executors, get_executor
 from thunder.frontend.acquire import Acquired, acquire
@@ -37,6 +38,7 @@ from thunder.frontend.history import Entry, History
 from thunder.frontend.reasons import guard_failure, state_change
 from thunder.frontend.torch_state import same_randomness_after, torch_state
 from thunder.frontend.tracebacks import hide_internal_frames
+from thunder.transforms.autodiff import differentiate
 from thunder.transforms.dead_code_elimination import dead_code_elimination
 from thunder.transforms.del_last_used import del_last_used
 
@@ -78,6 +80,7 @@ class Specialization:
     prologue_traces: list[Trace]
     traces: list[Trace]
     epilogue_traces: list[Trace]
+    backward: torch_autograd.Backward | None = None
     may_start_over: bool = False
 
     def __post_init__(self) -> None:
@@ -103,6 +106,9 @@ class Specialization:
         return print_trace(self.traces[-1]).lines[numbers[-1] - 1].source if numbers else None
 
     def run_once(self, inputs: tuple[torch.Tensor, ...]) -> Any:
+        if self.backward is not None:
+            outputs = torch_autograd.call(self.computation, self.backward, inputs)
+            return self.epilogue(*outputs, *[inputs[i] for i in self.epilogue_inputs])
         grad_mode = torch.is_grad_enabled()
         if grad_mode:
             torch._C._set_grad_enabled(False)
@@ -140,7 +146,6 @@ class CompileStats:
     last_traces: list[Trace] = field(default_factory=list)
     last_prologue_traces: list[Trace] = field(default_factory=list)
     last_epilogue_traces: list[Trace] = field(default_factory=list)
-    last_backward_traces: list[Trace] = field(default_factory=list)
     last_tracing_milliseconds: float = 0.0
     last: Specialization | None = None
     plain: ThunderError | None = None
@@ -160,6 +165,10 @@ class CompileStats:
         if len(self.specializations) <= FEW:
             return self.specializations
         return self._by_fingerprint.get(fingerprint(args, kwargs), ())
+
+    @property
+    def last_backward_traces(self) -> list[Trace]:
+        return self.last.backward.traces if self.last is not None and self.last.backward is not None else []
 
     @property
     def calls(self) -> int:
@@ -335,8 +344,14 @@ class Compiled:
         if self.data.cache_option is CacheOption.SAME_INPUT:
             prologue_traces.append(without_guards(acquired.prologue))
         epilogue_traces = self.stats.last_epilogue_traces = [acquired.epilogue] if acquired.epilogue else []
-        for transform in self.passes():
+        backward = None
+        for transform in (dead_code_elimination, *map(_named, self.data.transforms)):
             traces.append(transform(traces[-1]))
+        if acquired.needs_gradients:
+            differentiated = differentiate(traces[-1])
+            traces.append(differentiated.forward)
+            backward = torch_autograd.Backward(differentiated, self.stages, compile_backward)
+        traces += self.stages(traces[-1])[1:]
         self.stats.last_tracing_milliseconds = (time.perf_counter() - start) * 1e3
         specialization = Specialization(
             state,
@@ -347,6 +362,7 @@ class Compiled:
             prologue_traces,
             traces,
             epilogue_traces,
+            backward,
         )
         self.stats.show(specialization)  # hits of other threads may have shown theirs meanwhile
         self.keep(specialization, acquired, args, kwargs)
@@ -365,12 +381,10 @@ class Compiled:
             way_out = "Keep such state outside of the jitted function."
             raise NotRepresentable(f"Every call must be compiled anew: {acquired.only_once}.", way_out)
 
-    def passes(self) -> Sequence[Transform]:
-        """From the acquired trace to the one that runs."""
-        execution = functools.partial(
-            transform_for_execution, executors=self.data.executors, options=self.data.compile_options
-        )
-        return [dead_code_elimination, *map(_named, self.data.transforms), execution, del_last_used]
+    def stages(self, trace: Trace) -> list[Trace]:
+        """From a trace to the one that runs."""
+        execution = transform_for_execution(trace, self.data.executors, self.data.compile_options)
+        return [trace, execution, del_last_used(execution)]
 
     def refuse_autocast(self) -> None:
         if torch._C._is_any_autocast_enabled():
@@ -378,6 +392,11 @@ class Compiled:
                 "Autocast is on, and tracing under autocast is not built yet.",
                 "Call the jitted function outside of torch.autocast, with inputs in the dtype it should compute in.",
             )
+
+
+def compile_backward(trace: Trace) -> Callable:
+    """The function that `trace` is, of a list of its arguments, which it empties."""
+    return compile_trace(trace, decorated=False, as_list=True)
 
 
 def _named_object(fn: Callable) -> Any:

@@ -332,6 +332,12 @@ def detach(a: TensorProxy) -> TensorProxy:
 
 
 @prim(Tag.SHAPE_ONLY)
+def graft(a: TensorProxy, onto: TensorProxy) -> TensorProxy:
+    """The values of `a` with the history of `onto`: gradients pass to `onto` as if it were that."""
+    return tensor(a, strides=a.strides)
+
+
+@prim(Tag.SHAPE_ONLY)
 def cat(tensors: Sequence[TensorProxy], dim: int) -> TensorProxy:
     first = tensors[0]
     for x in tensors[1:]:
@@ -662,6 +668,31 @@ def adaptive_max_pool(a: TensorProxy, sizes: Dims) -> tuple[TensorProxy, TensorP
 def grid_sample(a: TensorProxy, grid: TensorProxy, mode: str, padding_mode: str, align_corners: bool) -> TensorProxy:
     """`a` at the positions that the last dimension of `grid` gives, -1 to 1 along each of its spatial dimensions."""
     return tensor(a, shape=(*a.shape[:2], *grid.shape[1:-1]))
+
+
+@prim()
+def embedding_backward(g: TensorProxy, index: TensorProxy, rows: int, padding_idx: int, by_freq: bool) -> TensorProxy:
+    """The gradient of an embedding's weight, which has `rows` rows; that of row `padding_idx` is 0."""
+    return tensor(g, shape=(rows, g.shape[-1]))
+
+
+@prim()
+def convolution_backward(
+    g: TensorProxy,
+    a: TensorProxy,
+    weight: TensorProxy,
+    bias_sizes: Dims | None,
+    stride: Dims,
+    padding: Dims,
+    dilation: Dims,
+    transposed: bool,
+    output_padding: Dims,
+    groups: int,
+    output_mask: Sequence[bool],
+) -> tuple[TensorProxy | None, TensorProxy | None, TensorProxy | None]:
+    """The gradients of a convolution's input, weight and bias, as far as `output_mask` asks for them."""
+    shapes = (a.shape, weight.shape, bias_sizes)
+    return tuple(tensor(g, shape=s) if wanted else None for s, wanted in zip(shapes, output_mask))
 
 
 # ---- factories ----

@@ -65,6 +65,7 @@ class Printer:
         self.imports: dict[str, None] = {}
         self.context: dict[str, Any] = {}
         self._context_names: dict[int, str] = {}
+        self._numbers: dict[str, Iterator[int]] = {}
 
     def value(self, x: Any) -> str:
         """The expression that gives `x` in the printed program."""
@@ -110,7 +111,8 @@ class Printer:
         if (name := self._context_names.get(id(x))) is None:
             stem = stem or (x.name if isinstance(x, enum.Enum) else getattr(x, "__name__", type(x).__name__))
             stem = stem if stem.isidentifier() else type(x).__name__
-            name = next(f"{stem}{n}" for n in count() if f"{stem}{n}" not in self.names)
+            numbers = self._numbers.setdefault(stem, count())
+            name = next(f"{stem}{n}" for n in numbers if f"{stem}{n}" not in self.names)
             self.names.add(name)
             self._context_names[id(x)] = name
             self.context[name] = x
@@ -216,14 +218,20 @@ def _source_text(source: SourceLine) -> str:
 _serial = count()
 
 
-def compile_trace(trace: Trace, decorated: bool = True) -> Callable:
+def compile_trace(trace: Trace, decorated: bool = True, as_list: bool = False) -> Callable:
     """The function that the printed program defines; tracebacks through it show the program's lines.
 
     Args:
         decorated: False leaves out the decorators, for a caller that has set the state they set.
+        as_list: the function takes a list of the arguments and empties it, so that none outlives its last use.
     """
     printed = print_trace(trace)
     lines = [line.text for line in printed.lines]
+    if as_list:
+        names = ", ".join(p.name for p in trace.args)
+        head = f"def {trace.name}({names}):"
+        at = lines.index(head)
+        lines[at : at + 1] = [f"def {trace.name}(args):", f"{INDENT}({names},) = args; args.clear()"]
     if not decorated:
         lines = ["" if text in DECORATORS else text for text in lines]
     text = "".join(line + "\n" for line in lines)

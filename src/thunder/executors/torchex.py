@@ -88,6 +88,11 @@ def pad(a: torch.Tensor, value: Any, low: Sequence[int], high: Sequence[int]) ->
     return torch.nn.functional.pad(a, sizes, value=value)
 
 
+@implements(prims.graft)
+def graft(a: torch.Tensor, onto: torch.Tensor) -> torch.Tensor:
+    return a.detach()
+
+
 @implements(prims.contiguous)
 def contiguous(a: torch.Tensor) -> torch.Tensor:
     return a.clone(memory_format=torch.contiguous_format)
@@ -312,7 +317,8 @@ def check_shape(a: torch.Tensor, shape: Sequence[int]) -> None:
 
 @implements(prims.copy_)
 def copy_(a: torch.Tensor, to: torch.Tensor) -> torch.Tensor:
-    return to.copy_(a)
+    with torch.set_grad_enabled(torch.is_grad_enabled() and a.requires_grad):
+        return to.copy_(a)
 
 
 # ---- operations of the PyTorch language that are no function of torch's ----
@@ -402,9 +408,11 @@ def _softmax(function: Callable) -> Callable:
 
 _ELSEWHERE: dict[Symbol, str] = {
     prims.convert_element_type: "Tensor.to",
+    prims.convolution_backward: "ops.aten.convolution_backward",
     prims.device_put: "Tensor.to",
     prims.embedding: "nn.functional.embedding",
     prims.grid_sample: "nn.functional.grid_sample",
+    prims.embedding_backward: "ops.aten.embedding_dense_backward",
     prims.linear: "nn.functional.linear",
     ltorch.zero: "zeros_like",
 }

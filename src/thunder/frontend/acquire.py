@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from thunder.core import prims
-from thunder.core.errors import NotRepresentable, UnsupportedError
+from thunder.core.errors import NotRepresentable
 from thunder.core.options import SharpEdges
 from thunder.core.printing import Live
 from thunder.core.proxies import TensorProxy
@@ -56,6 +56,8 @@ class Acquired:
         inputs: the tensors of this call that the computation takes.
         only_once: why the trace cannot stand for another call, if it cannot.
         history: what ran while tracing, where that is recorded.
+        needs_gradients: whether what comes out must be able to give gradients. The computation then returns two flat
+            tuples, and the epilogue makes what the program returns.
     """
 
     computation: Trace = field(default_factory=lambda: Trace("computation"))
@@ -65,6 +67,7 @@ class Acquired:
     inputs: tuple[torch.Tensor, ...] = ()
     only_once: str | None = None
     history: History | None = None
+    needs_gradients: bool = False
 
 
 def acquire(
@@ -114,8 +117,9 @@ def _acquire(
                 dependence.forget(newborn.ids())
             ending = _Ending(acquired, tracer, dependence, arguments, result)
             if gradients:
-                ending.refuse_gradients()
+                ending.require_gradients()
             ending.write_computation()
+            tracer.checkpoints.fold()
         finally:
             dependence.roll_back()
             arguments.take_back()
@@ -340,13 +344,18 @@ class _Ending:
                     "Pass one of them as a copy.",
                 )
 
-    def refuse_gradients(self) -> None:
-        values = [h.current() for h in handles_in((self.result, [v for _, v in self.changes]))]
-        if any(v.requires_grad for v in [*values, *(i.handle.value for i in self.written)]):
-            raise UnsupportedError(
-                "A result of this function requires gradients, and gradients are not built yet.",
-                "Call it under torch.no_grad(), or jit it with disable_torch_autograd=True.",
+    def require_gradients(self) -> None:
+        """Find out whether any value that comes out requires gradients."""
+        leaf = next((s for s in self.acquired.computation.bound_symbols if s.kwargs.get("requires_grad") is True), None)
+        if leaf is not None:
+            raise NotRepresentable(
+                "The program makes a tensor that requires gradients of its own.",
+                "Make it outside of the jitted function.",
+                leaf.source,
             )
+        values = [h.current() for h in handles_in((self.result, [v for _, v in self.changes]))]
+        values += [i.handle.current() for i in self.written]
+        self.acquired.needs_gradients = any(v.requires_grad for v in values)
 
     # ---- the traces ----
 
@@ -354,6 +363,7 @@ class _Ending:
         """The computation returns what is computed; what must be made of inputs after writes is the epilogue's."""
         values = [v for _, v in self.changes]
         self.needs_epilogue = bool(self.written or self.changes) or not is_plain(self.result)
+        self.needs_epilogue |= self.acquired.needs_gradients
         if not self.needs_epilogue:
             self.acquired.computation.output = (map_handles(self.result, Handle.current), ())
             return
@@ -363,7 +373,17 @@ class _Ending:
         self.acquired.computation.output = (self.flat, self.values)
 
     def computed(self, tree: Any) -> tuple[TensorProxy, ...]:
-        return tuple(dict.fromkeys(h.current() for h in handles_in(tree) if h.base.input not in self.written))
+        return tuple(dict.fromkeys(h.current() for h in handles_in(tree) if not self.is_made_in_epilogue(h)))
+
+    def is_made_in_epilogue(self, handle: Handle) -> bool:
+        """Whether a value is an input, or a view of one, that the epilogue takes as it is in the end.
+
+        With gradients, those of views of inputs are torch's own matter.
+        """
+        source = handle.base.input
+        if source is None or not (self.acquired.needs_gradients or source in self.written):
+            return False
+        return handle.writable or source in self.written
 
     def write_epilogue(self) -> None:
         if not self.needs_epilogue:
@@ -374,7 +394,8 @@ class _Ending:
         epilogue = Trace("epilogue", args, names={p.name for p in args}, decorated=False)
         with record(epilogue):
             for i in self.written:
-                prims.copy_(i.handle.current(), i.proxy)
+                value = i.handle.current()
+                prims.copy_(prims.detach(value) if value in self.tracer.grafted else value, i.proxy)
             changes = [(change, map_handles(value, self.in_epilogue)) for change, value in self.changes]
             epilogue.output = map_handles(self.result, self.in_epilogue)
         epilogue.bound_symbols += effects.statements(changes, self.dependence)
@@ -386,11 +407,14 @@ class _Ending:
 
     def in_epilogue(self, handle: Handle) -> TensorProxy:
         """The value of a handle: what was computed, or the view that it is of an input that has been written."""
-        if handle.base.input not in self.written:
+        if not self.is_made_in_epilogue(handle):
             return handle.current()
         if handle.parent is None:
             return handle.input.proxy
-        return handle.view(self.in_epilogue(handle.parent))
+        parent = self.in_epilogue(handle.parent)
+        view = handle.view(parent)
+        carries = self.acquired.needs_gradients and handle.parent.current().requires_grad
+        return view if handle.current().requires_grad or not carries else prims.detach(view)
 
 
 def _is_new_object(x: Any, dependence: Dependence) -> bool:

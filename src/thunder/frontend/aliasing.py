@@ -70,11 +70,18 @@ class Handle:
         """Whether a write through this view can be told to its base."""
         return self.parent is None or (self.steps is not None and self.parent.writable)
 
+    @property
+    def is_detached(self) -> bool:
+        """Whether the view is one that gradients do not go through."""
+        return any(step.symbol is prims.detach for step in self.steps or ())
+
     def current(self) -> TensorProxy:
         """The proxy of the tensor's present value; records the view again if its base was written."""
         if self.seen != self.storage.version:
             assert self.parent is not None and self.view is not None
-            self.value = self.view(self.parent.current())
+            base = self.parent.current()
+            self.value = self.view(base)
+            self.value.requires_grad = base.requires_grad and not self.is_detached
             self.seen = self.storage.version
         return self.value
 

@@ -16,10 +16,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import resolve_name
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from thunder.core.dtypes import is_inexact
 from thunder.core.proxies import TensorProxy
 from thunder.core.pytree import tree_flatten, tree_map, tree_unflatten
 from thunder.core.recording import current_recorder
-from thunder.core.symbol import Symbol, Tag
+from thunder.core.symbol import Symbol, Tag, unique_proxies
 from thunder.core.trace import tensor
 from thunder.frontend.torch_state import same_randomness_after
 
@@ -77,10 +78,12 @@ def record_opaque(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Opaque
     positions = [i for i, x in enumerate(leaves) if isinstance(x, TensorProxy)]
     misjudged = func in _MISJUDGED and all(leaves[i].device.type == "cpu" for i in positions)
     mode = nullcontext() if misjudged else FakeTensorMode(allow_non_fake_inputs=True)
-    with torch._C.DisableTorchFunction(), _without_log(), mode, torch.no_grad():
+    with torch._C.DisableTorchFunction(), _without_log(), mode:
         fakes = [_fake(leaves[i]) for i in positions]
         for fake in fakes if misjudged else ():
             fake.untyped_storage().fill_(0)
+        if torch.is_grad_enabled():
+            fakes = [_requiring_gradients(x) if leaves[i].requires_grad else x for i, x in zip(positions, fakes)]
         before = [fake._version for fake in fakes]
         filled = list(leaves)
         for i, fake in zip(positions, fakes):
@@ -98,7 +101,11 @@ def record_opaque(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Opaque
 
 def record_opaque_as(func: Callable, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
     """Record the call as one that returns what `result` is; gives proxies for its tensors."""
-    return _record(func, args, kwargs, result, [], (), False, None).result
+    differentiable = torch.is_grad_enabled() and any(p.requires_grad for p in unique_proxies((args, kwargs)))
+    result = _record(func, args, kwargs, result, [], (), False, None).result
+    for p in unique_proxies(result):
+        p.requires_grad = differentiable and is_inexact(p.dtype)
+    return result
 
 
 @contextmanager
@@ -125,6 +132,19 @@ _CUDA_IS_BUILT = torch.backends.cuda.is_built()
 def _fake(proxy: TensorProxy) -> torch.Tensor:
     device = _on_fake_device(proxy.device)
     return torch.empty_strided(proxy.shape, proxy.strides, dtype=proxy.dtype, device=device)
+
+
+class _Computed(torch.autograd.Function):
+    """Its output requires gradients and is no leaf, so that operations may write to it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+        ctx.mark_dirty(x)
+        return x
+
+
+def _requiring_gradients(fake: torch.Tensor) -> torch.Tensor:
+    return _Computed.apply(fake, torch.empty(0, requires_grad=True))
 
 
 def _on_fake_device(x: Any) -> Any:
@@ -164,6 +184,7 @@ def _record(
             if x.layout is not torch.strided:
                 raise NotInTraces(f"gives a tensor with the layout {x.layout}")
             made[id(x)] = tensor(shape=x.shape, dtype=x.dtype, device=on or x.device, strides=x.stride())
+            made[id(x)].requires_grad = x.requires_grad
             if (owner := storages.get(x.untyped_storage()._cdata)) is not None and owner not in written:
                 views.append((owner, made[id(x)]))
         return made[id(x)]

@@ -8,7 +8,7 @@ scripted functions) arrives in `Traced.__torch_dispatch__` as ATen operations.
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 import thunder.torch as ltorch
 from thunder.core import dtypes, prims
+from thunder.core.differentiability import mark_differentiable
 from thunder.core.errors import NotRepresentable, UnsupportedError
 from thunder.core.proxies import TensorProxy
 from thunder.core.pytree import tree_flatten, tree_map
@@ -27,6 +28,7 @@ from thunder.core.symbol import BoundSymbol, Symbol, map_proxies, unique_proxies
 from thunder.core.trace import Trace
 from thunder.core.views import view_steps
 from thunder.frontend.aliasing import Handle
+from thunder.frontend.autograd_calls import Checkpoints, FunctionCall, tracing_autograd_calls
 from thunder.frontend.evaluation import Evaluation
 from thunder.frontend.observation import Observer
 from thunder.frontend.opaque import NotInTraces, RandomnessError, record_opaque, record_opaque_as, without_randomness
@@ -142,6 +144,8 @@ class Tracer(TorchFunctionMode):
         self.inputs: dict[int, Input] = {}  # the real tensors met, by identity
         self.evaluation = Evaluation(trace, self.real_input)
         self.examined: dict[int, torch.Tensor] = {}  # real tensors of which only metadata was asked
+        self.grafted: set[TensorProxy] = set()  # values written under no_grad to what requires gradients
+        self.checkpoints = Checkpoints(trace)
         self.hints: list[tuple[BoundSymbol, CallSite]] = []
         self.start: Any = None
         self.thread: int | None = None  # in which the program runs, while it does
@@ -152,7 +156,7 @@ class Tracer(TorchFunctionMode):
         self.start = sys._getframe()
         self.thread = threading.get_ident()
         try:
-            with self, self.observer:
+            with self, self.observer, tracing_autograd_calls(self):
                 return program(*args, **kwargs)
         finally:
             self.thread = None
@@ -229,6 +233,24 @@ class Tracer(TorchFunctionMode):
                 return self._record(func, args, kwargs)
             except _RunNatively:
                 return func(*args, **kwargs)
+
+    def record_function(self, func: FunctionCall, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Record a call of an `autograd.Function`, with its own backward."""
+        with self.unobserved(), torch._C.DisableTorchFunction():
+            return self.opaque(func, args, kwargs)
+
+    def any_requires_grad(self, tree: Any) -> bool:
+        tensors = [x for x in tree_flatten(tree)[0] if isinstance(x, torch.Tensor)]
+        return any(
+            self.handle_of(x).current().requires_grad if isinstance(x, Traced) else x.requires_grad for x in tensors
+        )
+
+    def gradients_inside(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        raise NotRepresentable(
+            f"{_called(func)} inside the jitted function asks for gradients while it runs.",
+            "Compute gradients outside of the jitted function.",
+            self.site().source,
+        )
 
     @contextmanager
     def unobserved(self) -> Iterator[None]:
@@ -373,10 +395,13 @@ class Tracer(TorchFunctionMode):
     def call(self, symbol: Symbol, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Record a call of an operation that has a rule."""
         handles: dict[TensorProxy, torch.Tensor] = {}
-        self.note_handles((args, kwargs), handles)
-        proxy_args, proxy_kwargs = self.proxies(args), self.proxies(kwargs)
         statements = self.trace.bound_symbols
         before = len(statements)
+        self.note_handles((args, kwargs), handles)
+        proxy_args, proxy_kwargs = self.proxies(args), self.proxies(kwargs)
+        if len(statements) > before:  # views of what has been written were made again
+            self.stamp(before, handles)
+            before = len(statements)
         try:
             out = symbol(*proxy_args, **proxy_kwargs)
         except (NotImplementedError, TypeError) as e:
@@ -393,6 +418,7 @@ class Tracer(TorchFunctionMode):
         if symbol in updates and (targets := updates[symbol](*proxy_args, **proxy_kwargs)):
             out, *values = out
             for target, value in zip(targets, values):
+                value.requires_grad = False  # these are statistics
                 self.assign(handles[target], value)
         return self.wrap(out, bound_symbol, handles)
 
@@ -512,8 +538,27 @@ class Tracer(TorchFunctionMode):
                 self.site().source,
             )
         before = len(self.trace.bound_symbols)
-        handle.write(value)
+        handle.write(self.with_history(handle, value))
         self.stamp(before, {})
+
+    def with_history(self, handle: Handle, value: TensorProxy) -> TensorProxy:
+        """`value`, which a tensor gets by a write, with the gradients that this tensor then has."""
+        old = handle.current()
+        if not old.requires_grad or value.requires_grad:
+            return value
+        if torch.is_grad_enabled():
+            value.requires_grad = True  # as eager says, though they are zero
+            return value
+        if handle.parent is not None:
+            raise NotRepresentable(
+                "A view of a tensor that requires gradients is written to under torch.no_grad().",
+                "Write to the tensor itself, or outside of the jitted function.",
+                self.site().source,
+            )
+        value = prims.graft(value, old)  # eager does not see the write: gradients pass
+        value.requires_grad = True
+        self.grafted.add(value)
+        return value
 
     def with_out(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         out = kwargs.pop("out")
@@ -592,7 +637,7 @@ class Tracer(TorchFunctionMode):
             for x in bound_symbol.inputs:
                 steps = view_steps(bound_symbol, x, proxy)
                 if steps is not None and x in given:
-                    view = _replay(bound_symbol, x, position)
+                    view = _replay(bound_symbol, x, position, steps)
                     return Handle.of_view(proxy, self.handle_of(given[x]), view, steps)
         return Handle(proxy)
 
@@ -602,12 +647,10 @@ class Tracer(TorchFunctionMode):
         if not new:
             return
         site = self.site()
-        grad = torch.is_grad_enabled() and any(p.requires_grad for s in new for p in s.inputs)
         for statement in new:
             statement.source = site.source
-            if grad:
-                for p in statement.outputs:
-                    p.requires_grad = dtypes.is_inexact(p.dtype)
+        if torch.is_grad_enabled():
+            mark_differentiable(new)
         self.hints.append((new[-1], site))
 
     def site(self) -> CallSite:
@@ -641,13 +684,22 @@ _handlers: dict[Callable, _Handler] = {
     **dict.fromkeys((torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor.__str__), Tracer.text),
     torch.Tensor.__setitem__: Tracer.setitem,
     torch.Tensor.requires_grad_: Tracer.requires_grad_,
+    torch.Tensor.backward: Tracer.gradients_inside,
+    torch.autograd.grad: Tracer.gradients_inside,
+    torch.autograd.backward: Tracer.gradients_inside,
 }
 
 
-def _replay(bound_symbol: BoundSymbol, of: TensorProxy, position: int | None) -> Callable[[TensorProxy], TensorProxy]:
+def _replay(
+    bound_symbol: BoundSymbol, of: TensorProxy, position: int | None, steps: Sequence[BoundSymbol]
+) -> Callable[[TensorProxy], TensorProxy]:
     """Makes the view again, from another value of the tensor that it is a view of."""
 
     def view(value: TensorProxy) -> TensorProxy:
+        if bound_symbol.inputs != (of,):  # which may be gone
+            for step in steps:
+                value = step.symbol(value, *step.args[1:])
+            return value
         call = bound_symbol.with_values({of: value})
         out = call.symbol(*call.args, **call.kwargs)
         return out if position is None else out[position]

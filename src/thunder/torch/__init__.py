@@ -3,6 +3,7 @@
 from thunder.torch import (
     activations,
     attention,
+    backward,
     comparison,
     complex_numbers,
     contraction,
@@ -42,6 +43,7 @@ from thunder.torch.language import (
 ROOMS = (
     activations,
     attention,
+    backward,
     comparison,
     complex_numbers,
     contraction,

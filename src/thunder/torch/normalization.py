@@ -11,7 +11,7 @@ from thunder.core.proxies import TensorProxy
 from thunder.torch.language import torchsymbol, unsupported, updates
 
 
-def _trailing_dims(name: str, input: TensorProxy, normalized_shape: Sequence[int]) -> tuple[int, ...]:
+def trailing_dims(name: str, input: TensorProxy, normalized_shape: Sequence[int]) -> tuple[int, ...]:
     shape = tuple(normalized_shape)
     if not shape or input.shape[-len(shape) :] != shape:
         raise RuntimeError(
@@ -43,7 +43,7 @@ def layer_norm(
     cudnn_enable: bool = True,
 ) -> TensorProxy:
     """(input - mean) / sqrt(var + eps) * weight + bias over the last dimensions; https://arxiv.org/abs/1607.06450"""
-    dims = _trailing_dims("layer_norm", input, normalized_shape)
+    dims = trailing_dims("layer_norm", input, normalized_shape)
     if dtypes.is_exact(input.dtype):
         raise NotImplementedError(f"layer_norm of {input.dtype}")
     a = _normalized(clang.convert(input, dtypes.compute_dtype(input.dtype)), dims, eps)
@@ -58,7 +58,7 @@ def rms_norm(
     eps: float | None = None,
 ) -> TensorProxy:
     """input / sqrt(mean(input^2) + eps) * weight over the last dimensions; https://arxiv.org/abs/1910.07467"""
-    dims = _trailing_dims("rms_norm", input, normalized_shape)
+    dims = trailing_dims("rms_norm", input, normalized_shape)
     dtype = input.dtype if weight is None else clang.result_type(input, weight)
     if dtypes.is_exact(input.dtype):
         raise NotImplementedError(f"rms_norm of {input.dtype}")
@@ -69,13 +69,13 @@ def rms_norm(
     return clang.convert(_scaled_and_shifted(a, weight, None), dtype)
 
 
-def _per_channel(a: TensorProxy, ndim: int) -> TensorProxy:
+def per_channel(a: TensorProxy, ndim: int) -> TensorProxy:
     """The vector `a` as it broadcasts along dimension 1 of a tensor of `ndim` dimensions."""
     return prims.broadcast_in_dim(a, tuple(a.shape[0] if d == 1 else 1 for d in range(ndim)), (1,))
 
 
 def _channel_affine(a: TensorProxy, weight: TensorProxy | None, bias: TensorProxy | None) -> TensorProxy:
-    weight, bias = (None if x is None else _per_channel(x, a.ndim) for x in (weight, bias))
+    weight, bias = (None if x is None else per_channel(x, a.ndim) for x in (weight, bias))
     return _scaled_and_shifted(a, weight, bias)
 
 
@@ -170,8 +170,8 @@ def _batch_normalized(
     bias: TensorProxy | None,
     eps: float,
 ) -> TensorProxy:
-    scale = _per_channel(clang.rsqrt(variance + eps), a.ndim)
-    return _channel_affine((a - _per_channel(mean, a.ndim)) * scale, weight, bias)
+    scale = per_channel(clang.rsqrt(variance + eps), a.ndim)
+    return _channel_affine((a - per_channel(mean, a.ndim)) * scale, weight, bias)
 
 
 def _moved(running: TensorProxy, new: TensorProxy, momentum: float) -> TensorProxy:

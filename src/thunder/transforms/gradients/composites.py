@@ -1,0 +1,210 @@
+"""Gradients of composites that have a better or more stable one than what they are made of gives."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+import thunder.torch as ltorch
+from thunder import clang
+from thunder.core import dtypes, prims
+from thunder.core.proxies import TensorProxy
+from thunder.torch import backward
+from thunder.transforms.gradients.elementwise import Grads, zeros_like
+from thunder.transforms.gradients.table import augmented, gradient, rewrite
+
+Needs = Callable[[Any], bool]
+
+
+@gradient(ltorch.relu)
+def _relu(g: TensorProxy, out: TensorProxy, input: TensorProxy, inplace: bool = False) -> Grads:
+    return (backward.threshold_backward(g, out, 0),)
+
+
+def _inside(g: TensorProxy, inside: TensorProxy) -> TensorProxy:
+    return clang.where(inside, g, clang.convert(0, g.dtype))
+
+
+@gradient(ltorch.hardtanh)
+def _hardtanh(
+    g: TensorProxy, out: Any, input: TensorProxy, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Grads:
+    return (_inside(g, clang.bitwise_and(input > min_val, input < max_val)),)
+
+
+@gradient(ltorch.relu6)
+def _relu6(g: TensorProxy, out: Any, input: TensorProxy, inplace: bool = False) -> Grads:
+    return (_inside(g, clang.bitwise_and(input > 0, input < 6)),)
+
+
+@gradient(ltorch.hardswish)
+def _hardswish(g: TensorProxy, out: Any, input: TensorProxy, inplace: bool = False) -> Grads:
+    slope = clang.where(input <= 3, input / 3 + 0.5, 1.0)
+    return (_inside(g * slope, input > -3),)
+
+
+@gradient(ltorch.gelu)
+def _gelu(g: TensorProxy, out: Any, input: TensorProxy, *, approximate: str = "none") -> Grads:
+    return (backward.gelu_backward(g, input, approximate=approximate),)
+
+
+@gradient(ltorch.silu)
+def _silu(g: TensorProxy, out: Any, input: TensorProxy, inplace: bool = False) -> Grads:
+    return (backward.silu_backward(g, input),)
+
+
+def _dim_and_dtype(input: TensorProxy, dim: int | None, rest: tuple) -> int:
+    if dim is None:
+        dim = 0 if input.ndim in (0, 1, 3) else 1
+    return clang.canonical_dim(dim, input.ndim)
+
+
+@gradient(ltorch.softmax)
+def _softmax(
+    g: TensorProxy, out: TensorProxy, input: TensorProxy, dim: int | None = None, *rest: Any, **named: Any
+) -> Grads:
+    dim = _dim_and_dtype(input, named.get("axis", dim), rest)
+    return (clang.convert(backward.softmax_backward(g, out, dim, out.dtype), input.dtype),)
+
+
+@gradient(ltorch.log_softmax)
+def _log_softmax(
+    g: TensorProxy, out: TensorProxy, input: TensorProxy, dim: int | None = None, *rest: Any, **named: Any
+) -> Grads:
+    dim = _dim_and_dtype(input, named.get("axis", dim), rest)
+    return (clang.convert(backward.log_softmax_backward(g, out, dim, out.dtype), input.dtype),)
+
+
+@augmented(ltorch.layer_norm)
+def _layer_norm(
+    needs_gradient: Needs,
+    input: TensorProxy,
+    normalized_shape: Sequence[int],
+    weight: TensorProxy | None = None,
+    bias: TensorProxy | None = None,
+    eps: float = 1e-05,
+    cudnn_enable: bool = True,
+) -> tuple[TensorProxy, Callable]:
+    shape = tuple(normalized_shape)
+    out, mean, rstd = backward.native_layer_norm(input, shape, weight, bias, eps)
+    mask = [needs_gradient(x) for x in (input, weight, bias)]
+
+    def pullback(g: TensorProxy) -> Any:
+        grads = backward.native_layer_norm_backward(g, input, shape, mean, rstd, weight, bias, mask)
+        return grads[0], None, *grads[1:]
+
+    return out, pullback
+
+
+@augmented(ltorch.batch_norm)
+def _batch_norm(
+    needs_gradient: Needs,
+    input: TensorProxy,
+    running_mean: TensorProxy | None,
+    running_var: TensorProxy | None,
+    weight: TensorProxy | None = None,
+    bias: TensorProxy | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> tuple[Any, Callable] | None:
+    if needs_gradient(running_mean) or needs_gradient(running_var):
+        return None
+    if (running_mean is None or running_var is None) and training:
+        return None
+    mean = rstd = None
+    if training:
+        out, mean, rstd, *new = backward.native_batch_norm(
+            input, weight, bias, running_mean, running_var, True, momentum, eps
+        )
+        out = (out, *new)
+    else:
+        out = ltorch.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    mask = [needs_gradient(x) for x in (input, weight, bias)]
+    running = (None, None) if training else (running_mean, running_var)
+
+    def pullback(g: Any) -> Any:
+        g = g[0] if training else g
+        grads = backward.native_batch_norm_backward(g, input, weight, *running, mean, rstd, training, eps, mask)
+        return grads[0], None, None, *grads[1:]
+
+    return out, pullback
+
+
+@rewrite(ltorch.cross_entropy)
+def _cross_entropy(
+    input: TensorProxy,
+    target: TensorProxy,
+    weight: TensorProxy | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> TensorProxy | None:
+    if input.shape == target.shape or label_smoothing:
+        return None
+    dim = 0 if input.ndim == 1 else 1
+    return ltorch.nll_loss(
+        ltorch.log_softmax(input, dim), target, weight, ignore_index=ignore_index, reduction=reduction
+    )
+
+
+@gradient(ltorch.nll_loss)
+def _nll_loss(
+    g: TensorProxy,
+    out: TensorProxy,
+    input: TensorProxy,
+    target: TensorProxy,
+    weight: TensorProxy | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Grads:
+    dim = 0 if input.ndim == 1 else 1
+    counted = clang.ne(target, ignore_index)
+    classes = clang.convert(clang.where(counted, target, 0), torch.int64)
+    dtype = dtypes.compute_dtype(input.dtype)
+    shares = clang.convert(counted, dtype)
+    if weight is not None:
+        taken = prims.reshape(prims.take(weight, prims.reshape(classes, (classes.numel,)), 0), classes.shape)
+        shares = shares * clang.convert(taken, dtype)
+    g = clang.convert(g, dtype)
+    if reduction == "mean":
+        g = g / clang.sum(shares)
+    picked = clang.convert(-g * shares, input.dtype)
+    return (prims.scatter(zeros_like(input), dim, clang.unsqueeze(classes, dim), clang.unsqueeze(picked, dim)),)
+
+
+@gradient(ltorch.clamp)
+def _clamp(g: TensorProxy, out: TensorProxy, input: TensorProxy, min: Any = None, max: Any = None) -> Grads:
+    """At a bound that is a number the gradient still passes; that of a tensor bound is what it takes from the input."""
+    low, high = min is not None, max is not None
+    inside = clang.ge(input, min) if low else None
+    if high:
+        below = clang.le(input, max)
+        inside = below if inside is None else clang.bitwise_and(inside, below)
+    g = clang.convert(g, out.dtype)
+    of_input = clang.convert(clang.sum_to(_inside(g, inside), input.shape), input.dtype)
+    of_min = of_max = None
+    if isinstance(min, TensorProxy):
+        takes = input < min
+        takes = clang.bitwise_and(takes, min < max) if high else takes
+        of_min = clang.convert(clang.sum_to(_inside(g, takes), min.shape), min.dtype)
+    if isinstance(max, TensorProxy):
+        takes = input > max
+        takes = clang.bitwise_or(takes, max < min) if low else takes
+        of_max = clang.convert(clang.sum_to(_inside(g, takes), max.shape), max.dtype)
+    return of_input, of_min, of_max
+
+
+@gradient(ltorch.clamp_min)
+def _clamp_min(g: TensorProxy, out: TensorProxy, input: TensorProxy, min: Any) -> Grads:
+    return _clamp(g, out, input, min, None)[:2]
+
+
+@gradient(ltorch.clamp_max)
+def _clamp_max(g: TensorProxy, out: TensorProxy, input: TensorProxy, max: Any) -> Grads:
+    of_input, _, of_max = _clamp(g, out, input, None, max)
+    return of_input, of_max
