@@ -72,6 +72,8 @@ class Profiling:
             if is_watched:
                 self.on_function(frame)
             caller = frame.f_back
+            while caller is not None and caller.f_code.co_filename.endswith(_WRAPPERS):
+                caller = caller.f_back
             if caller is not None and self.watched(caller.f_code):
                 function, first = _called_function(frame)
                 if self.steps is not None and not is_watched:
@@ -93,6 +95,10 @@ class Profiling:
         elif event == "opcode":
             self.steps.instruction(frame, frame.f_lasti)
         return self.step
+
+
+# Where torch wraps functions that its compiler leaves alone, such as `torch.manual_seed`.
+_WRAPPERS = ("torch/_compile.py", "torch/_dynamo/eval_frame.py")
 
 
 def _called_function(frame: FrameType) -> tuple[Any, Any]:

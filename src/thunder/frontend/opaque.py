@@ -96,16 +96,29 @@ def record_opaque(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Opaque
             if (fake.shape, fake.stride()) != (leaves[i].shape, leaves[i].strides):
                 raise NotInTraces("changes the shape or strides of a tensor in place")
     on = _device_of_results(leaves)
-    return _record(func, args, kwargs, out, fakes, written, observer.random, on)
+    recorded = _record(func, args, kwargs, out, fakes, written, observer.random, on)
+    if _is_below_autograd():
+        _take_for_differentiable((recorded.result, [p for _, p in recorded.written]), (args, kwargs))
+    return recorded
 
 
 def record_opaque_as(func: Callable, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
     """Record the call as one that returns what `result` is; gives proxies for its tensors."""
-    differentiable = torch.is_grad_enabled() and any(p.requires_grad for p in unique_proxies((args, kwargs)))
     result = _record(func, args, kwargs, result, [], (), False, None).result
-    for p in unique_proxies(result):
-        p.requires_grad = differentiable and is_inexact(p.dtype)
+    _take_for_differentiable(result, (args, kwargs))
     return result
+
+
+def _take_for_differentiable(result: Any, arguments: Any) -> None:
+    """Every result of floating point numbers requires gradients if an argument does."""
+    if torch.is_grad_enabled() and any(p.requires_grad for p in unique_proxies(arguments)):
+        for p in unique_proxies(result):
+            p.requires_grad = is_inexact(p.dtype)
+
+
+def _is_below_autograd() -> bool:
+    """Whether torch is inside of an operation that it differentiates, where tensors do not tell."""
+    return torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.AutogradFunctionality)
 
 
 @contextmanager

@@ -246,6 +246,9 @@ class Tracer(TorchFunctionMode):
         )
 
     def gradients_inside(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
+        if any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors)):
+            raise _RunNatively
         raise NotRepresentable(
             f"{_called(func)} inside the jitted function asks for gradients while it runs.",
             "Compute gradients outside of the jitted function.",
