@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any
 
 from thunder import clang
-from thunder.core.differentiability import differentiable_outputs
-from thunder.core.dtypes import is_complex
+from thunder.core.differentiability import STOPS, differentiable_outputs
+from thunder.core.dtypes import is_complex, is_inexact
 from thunder.core.proxies import Proxy, TensorProxy
 from thunder.core.recording import current_recorder
 from thunder.core.region import is_region, region
@@ -289,7 +289,7 @@ class _Builder:
         tensors = _tensors(statement)
         if once:
             outputs = tuple(dict.fromkeys((*statement.outputs, *once)))
-            statement = region(statement.symbol.name, statement.subsymbols, outputs)
+            statement = region(statement.symbol.name, list(_random_apart(statement.subsymbols)), outputs)
         emitted.append(statement)
         repeated: list[BoundSymbol] = []
         inner = self.steps(statement.subsymbols, repeated, inner=True)
@@ -321,12 +321,30 @@ class _Builder:
 
 
 def _can_be_repeated(leaf: BoundSymbol) -> bool:
-    return leaf.symbol.module == "prims" and not leaf.symbol.tags & {Tag.RANDOM, Tag.EFFECT}
+    """Whether the backward may compute it again; what torch must differentiate would be run twice."""
+    symbol = leaf.symbol
+    if symbol.module != "prims" or symbol.tags & {Tag.RANDOM, Tag.EFFECT}:
+        return False
+    has_rule = symbol in gradient_rules or symbol in augmented_rules or symbol in STOPS
+    return has_rule or not (_has_inexact(leaf.inputs) and _has_inexact(leaf.outputs))
+
+
+def _has_inexact(values: Iterable[Proxy]) -> bool:
+    return any(isinstance(p, TensorProxy) and is_inexact(p.dtype) for p in values)
 
 
 def _can_be_handed_on(leaf: BoundSymbol) -> bool:
     """Whether a region may hold the operation: what it gives can be kept, if it cannot be computed again."""
     return leaf.symbol.module == "prims" or not leaf.symbol.tags & {Tag.RANDOM, Tag.EFFECT}
+
+
+def _random_apart(statements: Iterable[BoundSymbol]) -> Iterator[BoundSymbol]:
+    """The same, with random operations that others are made of as statements of their own."""
+    for statement in statements:
+        if statement.subsymbols and any(Tag.RANDOM in leaf.symbol.tags for leaf in statement.leaves()):
+            yield from _random_apart(s.replaced(source=s.source or statement.source) for s in statement.subsymbols)
+        else:
+            yield statement
 
 
 def _without(statement: BoundSymbol, available: set[Proxy], recorder: TraceRecorder) -> BoundSymbol | None:
