@@ -331,7 +331,6 @@ class Compiled:
     def compile(
         self, state: tuple, args: tuple, kwargs: dict[str, Any]
     ) -> tuple[Specialization, tuple[torch.Tensor, ...]]:
-        self.stats.cache_misses += 1
         start = time.perf_counter()
         self.refuse_autocast()
         self.stats.last_history = History() if self.data.debug_options.record_history else None
@@ -364,6 +363,7 @@ class Compiled:
             epilogue_traces,
             backward,
         )
+        self.stats.cache_misses += 1  # a call that cannot be compiled is none
         self.stats.show(specialization)  # hits of other threads may have shown theirs meanwhile
         self.keep(specialization, acquired, args, kwargs)
         current_observer().compiled()

@@ -7,7 +7,8 @@ import thunder.examine
 from thunder.core import prims
 from thunder.core.printing import Printer
 from thunder.core.proxies import Proxy, TensorProxy
-from thunder.core.symbol import BoundSymbol, SourceLine
+from thunder.core.pytree import Structured
+from thunder.core.symbol import BoundSymbol, SourceLine, Tag
 from thunder.core.trace import Event, Trace
 from thunder.executors.nvfuserex import repro
 from thunder.frontend.guards import check
@@ -27,11 +28,23 @@ def describe_stage(trace: Trace, index: int) -> Stage:
         values.update({p.name: describe_value(p) for p in (*call.inputs, *call.outputs)})
     text = "".join(line.text + "\n" for line in lines)
     events = [describe_event(event) for event in trace.events]
-    return Stage(trace.name, index, trace.constructed_by, trace.milliseconds, text, operations, values, events)
+    return Stage(
+        trace.name,
+        index,
+        trace.constructed_by,
+        trace.milliseconds,
+        text,
+        [p.name for p in trace.args],
+        describe_argument(trace.output, Printer(set())),
+        operations,
+        values,
+        events,
+    )
 
 
 def describe_call(call: BoundSymbol) -> dict[str, Any]:
     printer = Printer(set())
+    ordered = not call.subsymbols and not call.symbol.tags.isdisjoint((Tag.EFFECT, Tag.RANDOM))
     return {
         "operation": call.symbol.id,
         "arguments": [describe_argument(x, printer) for x in call.args],
@@ -39,17 +52,29 @@ def describe_call(call: BoundSymbol) -> dict[str, Any]:
         "inputs": [p.name for p in call.inputs],
         "outputs": [p.name for p in call.outputs],
         "source": describe_source(call.source),
+        **({"effect": True} if ordered else {}),
     }
 
 
 def describe_argument(x: Any, printer: Printer) -> Any:
-    """JSON for an argument: `{"value": name}` for a value of the trace, `{"text": ...}` for what JSON does not know."""
+    """JSON for an argument.
+
+    That is `{"value": name}` for a value of the trace, `{"slice": [start, stop, step]}`, `{"items": [[key, value]]}` for
+    a dict, `{"tree": type, "leaves": [...]}` for a container of the user's, and `{"text": ...}` for what else JSON does
+    not know.
+    """
     if isinstance(x, Proxy):
         return {"value": x.name}
     if x is None or type(x) in (bool, int, str):
         return x
     if type(x) in (tuple, list):
         return [describe_argument(y, printer) for y in x]
+    if type(x) is slice:
+        return {"slice": [describe_argument(y, printer) for y in (x.start, x.stop, x.step)]}
+    if type(x) is dict:
+        return {"items": [[describe_argument(k, printer), describe_argument(v, printer)] for k, v in x.items()]}
+    if isinstance(x, Structured):
+        return {"tree": printer.context_name(x.spec), "leaves": describe_argument(x.leaves, printer)}
     return {"text": printer.value(x)}
 
 

@@ -13,6 +13,7 @@ class Exit(IntEnum):
     USAGE = 2
     PROGRAM = 3  # the user's program failed
     OURS = 4
+    INTERRUPTED = 130  # by Ctrl-C, as shells count it
 
 
 class CommandError(Exception):

@@ -65,8 +65,10 @@ class Stage:
         index: its place among the stages of that trace.
         constructed_by: the pass that made it, None for the acquired one.
         text: the canonical text.
+        arguments: names of what it takes.
+        returns: what it returns, in the terms of arguments of operations (see `describe_argument`).
         operations: every call that the text shows, decompositions included: its line, depth, name, arguments, inputs,
-            outputs and source.
+            outputs, source, and `effect` for a primitive that must stay in its order.
         values: type and strides of each value, by name.
         events: what the pass did.
     """
@@ -76,6 +78,8 @@ class Stage:
     constructed_by: str | None
     milliseconds: float
     text: str
+    arguments: list[str] = field(default_factory=list)
+    returns: Any = None
     operations: list[dict[str, Any]] = field(default_factory=list)
     values: dict[str, dict[str, Any]] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -160,7 +164,7 @@ class Result:
 
 @dataclass
 class Failure:
-    """Something went wrong. `kind` is usage, program (the user's), or ours; `detail` is a traceback of ours."""
+    """Something went wrong. `kind` is usage, program (the user's), interrupted, or ours; `detail` is a traceback of ours."""
 
     kind: str
     message: str

@@ -23,6 +23,7 @@ def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
     """
     receive, send = os.pipe()
     command = [sys.executable, "-u", "-P", "-m", "thunder_cli.worker", str(send), job.encode()]
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # for the worker, until it can say where it was
     worker = subprocess.Popen(command, env=environment, pass_fds=[send], stdout=subprocess.PIPE)
     os.close(send)
     events: queue.Queue[Event] = queue.Queue()
@@ -31,6 +32,8 @@ def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
     readers = [told, printed]
     limit = Limit(worker, job.timeout)
     started = finished = False
+    handler = signal.signal(signal.SIGINT, lambda *_: limit.interrupt())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     try:
         while worker.poll() is None or any(reader.is_alive() for reader in readers) or not events.empty():
             try:
@@ -39,9 +42,6 @@ def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
                 limit.check()
                 if worker.poll() is not None and limit.drained():
                     break
-                continue
-            except KeyboardInterrupt:  # the worker got it too
-                limit.interrupt()
                 continue
             if isinstance(event, Started):
                 started = True
@@ -52,6 +52,7 @@ def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
                 yield event
             limit.check()
     finally:
+        signal.signal(signal.SIGINT, handler)
         if worker.poll() is None:
             worker.kill()
         worker.wait()
@@ -87,11 +88,12 @@ class Limit:
     def __init__(self, worker: "subprocess.Popen[bytes]", seconds: float | None):
         self.worker, self.seconds = worker, seconds
         self.deadline: float | None = None
-        self.asked = self.killed = False
+        self.asked = self.killed = self.interrupted = self.begun = False
         self.ended: float | None = None
 
     def begin(self) -> None:
         """The program starts; what came before, importing torch, does not count."""
+        self.begun = True
         if self.seconds is not None and self.deadline is None:
             self.deadline = time.monotonic() + self.seconds
 
@@ -106,10 +108,11 @@ class Limit:
             self.worker.kill()
 
     def interrupt(self) -> None:
-        """The user wants an end: now, if the worker does not come to one."""
-        if self.asked:
+        """The user wants an end, as the worker knows: at once if it has not begun or is asked again."""
+        if self.interrupted:
             raise KeyboardInterrupt
-        self.asked, self.deadline = True, time.monotonic() + GRACE
+        self.asked = self.interrupted = True
+        self.deadline = time.monotonic() + (GRACE if self.begun else 0.0)
 
     def drained(self) -> bool:
         """Whether the process ended so long ago that nothing more will come through its pipes."""
@@ -120,11 +123,12 @@ class Limit:
 def _death(code: int, job: Job, limit: Limit) -> Failure:
     """Why a worker ended without saying so."""
     program = os.path.basename(job.script) if job.script else job.module
+    if limit.interrupted:
+        return Failure("interrupted", f"{program} was interrupted.")
     if limit.killed:
-        why = "was interrupted" if job.timeout is None else f"was still running after {job.timeout:g} seconds"
         return Failure(
             "program",
-            f"{program} {why}, did not end when asked to, and was killed.\n"
+            f"{program} was still running after {job.timeout:g} seconds, did not end when asked to, and was killed.\n"
             "It hangs outside of Python code, or catches every exception; a longer time comes with --timeout SECONDS.",
         )
     how = f"was killed by {signal_name(-code)}" if code < 0 else f"ended its process with exit code {code} (os._exit?)"

@@ -1,9 +1,13 @@
-"""The record of one `thunder trace` on disk: an index in JSON, and the texts of stages and fusions beside it.
+"""The record of one `thunder trace` on disk: an index in JSON, and the stages and fusions beside it.
+
+A stage is two files: its text, and its operations as data. Nothing in a session depends on the directory or the machine
+but what the program's values print as.
 
 A directory appears complete or not at all. Imports no torch.
 """
 
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -16,6 +20,7 @@ from typing import Any
 
 from thunder_cli.errors import CommandError, did_you_mean
 from thunder_cli.events import (
+    KINDS,
     Decisions,
     Event,
     Failure,
@@ -30,13 +35,15 @@ from thunder_cli.events import (
     Stage,
     Started,
 )
+from thunder_cli.portable import portable
 
 FORMAT = "thunder session"
-VERSION = 1
+VERSION = 2
 ROOT = Path(".thunder") / "sessions"
 INDEX = "index.json"
 LISTED = 10  # sessions that an error lists
 FUSION_TEXTS = {"definition": "definition.py", "kernel": "kernel.cu", "repro": "repro.py"}
+STAGE_DATA = ("arguments", "returns", "values", "events", "operations")  # in a file of their own
 
 # Where a session keeps each kind of event; others it does not keep.
 _LISTS = {
@@ -59,7 +66,7 @@ _SINGLE = {
 
 @dataclass
 class Session:
-    """What a session holds, in the order in which it is shown. `operations` are for the time until there are stages."""
+    """What a session holds. `operations` are for the time until there are stages; `order` is that of the events."""
 
     command: str = ""
     created: str = ""
@@ -75,6 +82,7 @@ class Session:
     recompiled: list[Recompiled] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
+    order: list[str] = field(default_factory=list)
 
     def add(self, event: Event) -> None:
         """Keep an event of the run."""
@@ -82,6 +90,8 @@ class Session:
             getattr(self, name).append(event)
         elif (name := _SINGLE.get(type(event))) is not None:
             setattr(self, name, event)
+        if name is not None and not isinstance(event, Operation):
+            self.order.append(type(event).__name__.lower())
 
     def unfinished(self) -> Stage | None:
         """What was recorded by a process that died while it recorded, as a stage."""
@@ -92,9 +102,10 @@ class Session:
 
     def events(self) -> Iterator[Event]:
         """The events kept, as the run gave them."""
-        first = [self.started, *self.output, self.inputs, self.plain, *self.stages, self.decisions, *self.fusions]
-        last = [self.guards, self.result, *self.recompiled, *self.failures]
-        yield from (event for event in [*first, *last] if event is not None)
+        several = {kind: iter(getattr(self, name)) for kind, name in _LISTS.items()}
+        for word in self.order:
+            kind = KINDS[word]
+            yield next(several[kind], None) if kind in several else getattr(self, _SINGLE[kind])
 
     def fusion(self, name: str) -> Fusion:
         """The fusion called `name`, or `backward/name` where that is ambiguous."""
@@ -133,7 +144,8 @@ def write(session: Session, stem: str, out: Path | None) -> Path:
         for path, text in _texts(session):
             (scratch / path).parent.mkdir(parents=True, exist_ok=True)
             (scratch / path).write_text(text, encoding="utf-8")
-        (scratch / INDEX).write_text(json.dumps(_index(session), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        index = portable(_index(session), os.getcwd())
+        (scratch / INDEX).write_text(json.dumps(index, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         return _name_next(scratch, stem) if out is None else _replace(scratch, out)
     except OSError as error:
         raise _unwritable(out or ROOT, error) from None
@@ -184,16 +196,33 @@ def _replace(scratch: Path, out: Path) -> Path:
 def _texts(session: Session) -> Iterator[tuple[str, str]]:
     for stage in session.stages:
         yield stage_file(stage), stage.text
+        yield data_file(stage_file(stage)), _data(stage)
     for fusion in session.fusions:
         for part, file in FUSION_TEXTS.items():
             if (text := getattr(fusion, part)) is not None:
                 yield f"fusions/{fusion.path}/{file}", text
 
 
+def data_file(text_file: str) -> str:
+    """Where the data of the stage with that text is."""
+    return text_file.removesuffix(".py") + ".json"
+
+
+def _data(stage: Stage) -> str:
+    """A stage's data as JSON, an operation on each line."""
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    entries = []
+    for name in STAGE_DATA:
+        value = getattr(stage, name)
+        rows = name in ("operations", "events") and value
+        entries.append(f'"{name}": ' + ("[\n" + ",\n".join(map(encode, value)) + "\n]" if rows else encode(value)))
+    return "{" + ",\n".join(entries) + "}\n"
+
+
 def _index(session: Session) -> dict[str, Any]:
-    """Everything but the texts, which are named by their files."""
+    """Everything but what has files of its own, which it names."""
     index: dict[str, Any] = {"format": FORMAT, "version": VERSION}
-    index |= {"created": session.created, "command": session.command}
+    index |= {"created": session.created, "command": session.command, "order": session.order}
     for name in _SINGLE.values():
         event = getattr(session, name)
         index[name] = None if event is None else vars(event)
@@ -209,7 +238,10 @@ def _index(session: Session) -> dict[str, Any]:
         }
         for fusion in session.fusions
     ]
-    index["stages"] = [vars(stage) | {"text": stage_file(stage)} for stage in session.stages]
+    index["stages"] = [
+        {name: value for name, value in vars(stage).items() if name not in STAGE_DATA} | {"text": stage_file(stage)}
+        for stage in session.stages
+    ]
     return index
 
 
@@ -225,22 +257,23 @@ def read(path: Path) -> Session:
         ) from None
     except OSError as error:
         raise CommandError(f"{path / INDEX} cannot be read: {error.strerror}.\nCheck its permissions.") from None
-    except (ValueError, KeyError, TypeError):
-        raise _broken(path, f"{INDEX} is not the index of a session") from None
-    if index["version"] > VERSION:
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise broken(path, f"{INDEX} is not the index of a session") from None
+    if index["version"] != VERSION:
+        age, way_out = ("a newer", "Upgrade thunder, or t") if index["version"] > VERSION else ("an older", "T")
         raise CommandError(
-            f"{path} was written by a newer thunder (format {index['version']}; this one reads {VERSION}).\n"
-            "Upgrade thunder, or trace the program again."
+            f"{path} was written by {age} thunder (format {index['version']}; this one reads {VERSION}).\n"
+            f"{way_out}race the program again; --accept replaces what diff or ci compares with."
         )
     try:
         return _session(path, index)
     except OSError as error:
-        raise _broken(path, f"{error.filename}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _broken(path, f"{type(error).__name__}: {error}") from None
+        raise broken(path, f"{error.filename}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise broken(path, f"{type(error).__name__}: {error}") from None
 
 
-def _broken(path: Path, why: str) -> CommandError:
+def broken(path: Path, why: str) -> CommandError:
     return CommandError(f"the session {path} is damaged: {why}.\nTrace the program again.")
 
 
@@ -250,23 +283,29 @@ def _session(path: Path, index: dict[str, Any]) -> Session:
             raise ValueError(f"{file} is outside of the session")
         return (path / file).read_text(encoding="utf-8")
 
-    # Those before there were decisions have fewer entries.
-    single = {name: cls(**index[name]) for cls, name in _SINGLE.items() if index.get(name) is not None}
-    stages = [Stage(**fields | {"text": text(fields["text"])}) for fields in index["stages"]]
+    single = {name: cls(**index[name]) for cls, name in _SINGLE.items() if index[name] is not None}
+    stages = []
+    for fields in index["stages"]:
+        data = json.loads(text(data_file(fields["text"])))
+        stages.append(Stage(**fields | {"text": text(fields["text"])} | {name: data[name] for name in STAGE_DATA}))
     fusions = [
         Fusion(**fields | {part: text(fields[part]) for part in FUSION_TEXTS if fields[part] is not None})
         for fields in index["fusions"]
     ]
-    return Session(
+    read = Session(
         command=index["command"],
         created=index["created"],
         stages=stages,
         fusions=fusions,
         output=[Output(line) for line in index["output"]],
-        recompiled=[Recompiled(reason) for reason in index.get("recompiled", [])],
+        recompiled=[Recompiled(reason) for reason in index["recompiled"]],
         failures=[Failure(**fields) for fields in index["failures"]],
+        order=index["order"],
         **single,
     )
+    if any(event is None for event in read.events()):
+        raise ValueError("its order names what it does not hold")
+    return read
 
 
 def paths() -> list[Path]:

@@ -51,9 +51,10 @@ def main() -> None:
     job = Job.decode(sys.argv[2])
     signal.signal(TIMEOUT_SIGNAL, _raise_timed_out)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # which the front has blocked until here
         work(job, channel.emit)
     except KeyboardInterrupt:
-        channel.emit(Failure("program", f"{job.script or job.module}: interrupted before it started."))
+        channel.emit(Failure("interrupted", f"{job.script or job.module}: interrupted before it started."))
     except Exception as error:
         channel.emit(trouble.our_failure(error, "starting"))
     channel.emit(Finished())
@@ -138,7 +139,7 @@ def supplied_inputs(job: Job, namespace: dict[str, Any]) -> tuple[tuple, dict[st
     given = namespace["example_inputs"]()
     if isinstance(given, dict):
         return (), given, "example_inputs()"
-    return given if isinstance(given, tuple) else (given,), {}, "example_inputs()"
+    return tuple(given) if isinstance(given, tuple | list) else (given,), {}, "example_inputs()"
 
 
 def program_end(error: BaseException, job: Job, tracing: "Tracing") -> Failure | None:
@@ -153,7 +154,7 @@ def program_end(error: BaseException, job: Job, tracing: "Tracing") -> Failure |
             "It hangs there, or needs longer: give it time with --timeout SECONDS.",
         )
     if isinstance(error, KeyboardInterrupt):
-        return Failure("program", f"{where}: interrupted.")
+        return Failure("interrupted", f"{where}: interrupted.")
     if isinstance(error, SystemExit):
         if tracing.finished and error.code in (None, 0):
             return None

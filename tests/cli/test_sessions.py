@@ -81,6 +81,7 @@ def test_out_replaces_a_session_and_nothing_else(kept, tmp_path):
     session.check_out(out)
     assert session.write(kept, "s-f", out) == out
     kept.stages.pop()
+    kept.order.remove("stage")
     session.check_out(out)
     session.write(kept, "s-f", out)
     assert session.read(out) == kept
@@ -94,14 +95,15 @@ def test_out_replaces_a_session_and_nothing_else(kept, tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda text: text.replace('"version": 1', '"version": 2'), "newer thunder"),
+        (lambda text: text.replace('"version": 2', '"version": 3'), "newer thunder"),
+        (lambda text: text.replace('"version": 2', '"version": 1'), "an older thunder"),
         (lambda text: text[: len(text) // 2], "damaged"),
         (lambda text: "", "damaged"),
         (lambda text: "[1, 2]", "damaged"),
         (lambda text: "{}", "damaged"),
         (lambda text: text.replace('"trace": "computation"', '"tarce": "computation"'), "damaged"),
         (lambda text: text.replace("computation/00-acquired.py", "../../../../secret"), "outside of the session"),
-        (lambda text: text.replace("computation/00-acquired.py", "computation/gone.py"), "gone.py"),
+        (lambda text: text.replace("computation/00-acquired.py", "computation/gone.py"), "gone.json"),
     ],
 )
 def test_a_session_that_is_newer_or_broken_is_a_clear_error(kept, change, said):
@@ -140,6 +142,6 @@ def test_in_a_read_only_directory_the_error_says_where_to_write(kept, tmp_path):
 
 def test_an_index_is_complete_json_without_the_texts(kept):
     index = json.loads((session.write(kept, "s-f", None) / "index.json").read_text())
-    assert index["format"] == "thunder session" and index["version"] == 1
+    assert index["format"] == "thunder session" and index["version"] == 2
     assert index["stages"][0]["text"] == "computation/00-acquired.py"
     assert index["output"] == ["hello"]

@@ -1,11 +1,7 @@
 """`thunder show`: print a session as `thunder trace` did."""
 
-from typing import Annotated
-
-import typer
-
 from thunder_cli import session
-from thunder_cli.commands.trace import JSON, NO_COLOR, ONLY_PART, STAGE, VERBOSE, print_remarks
+from thunder_cli.commands.trace import JSON, NO_COLOR, ONLY_PART, SESSION, STAGE, VERBOSE, print_remarks
 from thunder_cli.events import Recorded
 from thunder_cli.render.json_lines import JsonView
 from thunder_cli.render.part import Part
@@ -14,9 +10,7 @@ from thunder_cli.render.terminal import TerminalView
 
 
 def show(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[SESSION]", help="Its name or directory; the last one.")
-    ] = None,
+    name: SESSION = None,
     stage: STAGE = None,
     only: ONLY_PART = None,
     json: JSON = False,

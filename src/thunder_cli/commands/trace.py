@@ -19,12 +19,18 @@ from thunder_cli.render.progress import ProgressLine
 from thunder_cli.render.terminal import TerminalView, print_error
 from thunder_cli.session import Session
 
-CODE_OF = {"usage": Exit.USAGE, "program": Exit.PROGRAM, "ours": Exit.OURS}
+CODE_OF = {
+    "usage": Exit.USAGE,
+    "program": Exit.PROGRAM,
+    "interrupted": Exit.INTERRUPTED,
+    "ours": Exit.OURS,
+}
 
 STAGE = Annotated[str | None, typer.Option(help="Print one stage: its number or name, prologue/0, backward/2.")]
 ONLY_PART = Annotated[str | None, typer.Option("--only", help=f"Print one part: {', '.join(ONLY)}.")]
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 NO_COLOR = Annotated[bool, typer.Option("--no-color", help="Print without colours, also on a terminal.")]
+SESSION = Annotated[str | None, typer.Option("--session", "-s", help="The session's name or directory; the last one.")]
 VERBOSE = Annotated[bool, typer.Option("--verbose", "-v", help="Also print prologue and epilogue.")]
 
 

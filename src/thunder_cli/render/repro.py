@@ -12,6 +12,8 @@ def repro_script(fusion: Fusion, on: Started | None) -> str | None:
     device = f"{on.device} (virtual)" if on.virtual else on.device
     versions = ", ".join(f"{name} {version}" for name, version in on.versions.items())
     head = [f"{fusion.path} of {on.target}, traced on {device} with {versions}"]
+    if on.versions.get("nvFuser") == "not installed":
+        head.append("It needs nvFuser, which was not installed there: thunder doctor says how to install it.")
     if on.virtual:
         head.append(f"Without a GPU: {run_command(on, 'repro.py')}")
     return "".join(f"# {line}\n" for line in head) + fusion.repro
