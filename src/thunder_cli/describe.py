@@ -3,6 +3,8 @@
 from dataclasses import asdict
 from typing import Any
 
+import torch
+
 import thunder.examine
 from thunder.core import prims
 from thunder.core.printing import Printer
@@ -59,16 +61,18 @@ def describe_call(call: BoundSymbol) -> dict[str, Any]:
 def describe_argument(x: Any, printer: Printer) -> Any:
     """JSON for an argument.
 
-    That is `{"value": name}` for a value of the trace, `{"slice": [start, stop, step]}`, `{"items": [[key, value]]}` for
-    a dict, `{"tree": type, "leaves": [...]}` for a container of the user's, and `{"text": ...}` for what else JSON does
-    not know.
+    That is `{"value": name}` for a value of the trace, a JSON list for a tuple, `{"list": [...]}` for a list,
+    `{"slice": [start, stop, step]}`, `{"items": [[key, value]]}` for a dict, `{"tree": type, "leaves": [...]}` for a
+    container of the user's, and `{"text": ...}` for what else JSON does not know.
     """
     if isinstance(x, Proxy):
         return {"value": x.name}
     if x is None or type(x) in (bool, int, str):
         return x
-    if type(x) in (tuple, list):
+    if type(x) in (tuple, torch.Size):
         return [describe_argument(y, printer) for y in x]
+    if type(x) is list:
+        return {"list": [describe_argument(y, printer) for y in x]}
     if type(x) is slice:
         return {"slice": [describe_argument(y, printer) for y in (x.start, x.stop, x.step)]}
     if type(x) is dict:

@@ -10,7 +10,7 @@ LIBRARY = re.compile(r".*/(?:site-packages|dist-packages|lib/python3\.\d+)/")
 
 
 def portable(x: Any, directory: str) -> Any:
-    """JSON like `x`, with what is in `directory` named as from there and the files of tracebacks by their last parts."""
+    """JSON like `x`: what is in `directory` named as from there, other files of tracebacks by their last parts."""
     if isinstance(x, str):
         text = ADDRESS.sub(r"\1 0x...", x)
         text = FRAME.sub(lambda match: _place(match[1], directory), text) if 'File "' in text else text

@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path, PurePosixPath
@@ -120,6 +120,13 @@ class Session:
             choices = " or ".join(f"{f.trace}/{f.name}" for f in same)
             raise CommandError(f"more than one fusion is called {name}.\nSay which: {choices}.")
         return found[0]
+
+
+def golden(kept: Session) -> Session:
+    """A session without what differs from run to run: times, and what the program computed and printed."""
+    stages = [replace(stage, milliseconds=0.0) for stage in kept.stages]
+    order = [word for word in kept.order if word not in ("output", "result", "recompiled")]
+    return replace(kept, created="", stages=stages, output=[], result=None, recompiled=[], order=order)
 
 
 def slug(title: str) -> str:

@@ -29,7 +29,9 @@ def repro(
     found = kept.fusion(fusion) if fusion else only_fusion(kept)
     script = repro_script(found, kept.started)
     if script is None:
-        raise CommandError(f"{found.path} has no repro: {found.missing}\nTrace the program again, so that the fusion runs.")
+        raise CommandError(
+            f"{found.path} has no repro: {found.missing}\nTrace the program again, so that the fusion runs."
+        )
     if output is None:
         Printer(no_color).code(script, "python")
         return
