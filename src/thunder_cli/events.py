@@ -164,7 +164,7 @@ class Result:
 
 @dataclass
 class Failure:
-    """Something went wrong. `kind` is usage, program (the user's), interrupted, or ours; `detail` a traceback of ours."""
+    """What went wrong: `kind` is usage, program (the user's), interrupted or ours; `detail`: a traceback of ours."""
 
     kind: str
     message: str
