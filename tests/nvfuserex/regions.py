@@ -116,6 +116,9 @@ for dtype in INTEGERS:
     add(f"binary_{short(dtype)}", [((64,), dtype)] * 2, each(BINARY_INTEGER))
     add(f"number_3_{short(dtype)}", [((64,), dtype)], with_number(BINARY_INTEGER, 3))
     add(f"shift_far_{short(dtype)}", [((64,), dtype)], with_number(SHIFTS, 100))
+    add(f"gcd_{short(dtype)}", [((64,), dtype)] * 2, prims.gcd)
+for dtype in (f64, f32):
+    add(f"nextafter_{short(dtype)}", [((64,), dtype)] * 2, prims.nextafter)
 add("unary_bool", [((64,), b8)], each(UNARY_BOOL))
 add("binary_bool", [((64,), b8)] * 2, each(BINARY_BOOL))
 add("number_bool", [((64,), b8)], lambda a: [prims.eq(a, True), prims.bitwise_xor(a, True), prims.add(a, False)])
@@ -143,7 +146,20 @@ for dtype in (f32, bf16, i32, b8):
     add(f"pad_{name}", [((4, 8), dtype)], lambda a, number=number: prims.pad(a, number, (1, 0), (2, -3)))
     add(f"cat_{name}", [((4, 8), dtype), ((4, 3), dtype)], lambda a, b: prims.cat([a, b, a], 1))
     add(f"take_{name}", [((4, 8), dtype), ((3,), i64)], lambda a, index: prims.take(a, index, 1))
+    add(f"gather_{name}", [((4, 8), dtype), ((4, 3), i64)], lambda a, i: prims.gather(a, 1, prims.remainder(i, 8)))
 add("slice", [((4, 8), f32)], lambda a: prims.slice(a, (1, 0), (3, 5), (1, 1)))
+add("gather_rows", [((4, 8), f32), ((6, 8), i32)], lambda a, i: prims.gather(a, 0, prims.remainder(i, 4)))
+add("gather_one", [((4, 8), f32), ((4, 1), i64)], lambda a, i: prims.neg(prims.gather(a, 1, prims.remainder(i, 8))))
+add(
+    "gather_computed",
+    [((4, 8), f32), ((4, 1), i64)],
+    lambda a, i: prims.gather(prims.exp(a), 1, prims.remainder(i, 8)),
+)
+add(
+    "gather_sums",
+    [((4, 8), f32), ((3,), i64)],
+    lambda a, i: prims.gather(prims.sum(a, (1,)), 0, prims.remainder(i, 4)),
+)
 add("select", [((4, 8), f32), ((), i64)], lambda a, index: prims.take(a, index, 0))
 add("take_of_vector", [((40,), f32), ((3,), i32)], lambda a, index: prims.take(a, index, 0))
 add("reshape_permute", [((4, 8), f32)], lambda a: prims.neg(prims.permute(prims.reshape(a, (2, 2, 8)), (2, 0, 1))))

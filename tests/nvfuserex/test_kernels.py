@@ -6,8 +6,8 @@ The last is checked on nvFuser's kernels themselves, run on the host (see host_k
 import pytest
 from regions import regions
 
-# Renames memory only; adds up across blocks; keeps a block's row in its threads; three kernels: not for one thread.
-WITHOUT_HOST_RUN = {"views", "sum_outer", "softmax", "sum_1"}
+# Rename memory only; add up across blocks; keep a block's row in its threads; several kernels: not for one thread.
+WITHOUT_HOST_RUN = {"views", "sum_outer", "softmax", "sum_1", "gather_computed", "gather_sums"}
 
 
 @pytest.mark.parametrize("name", regions)

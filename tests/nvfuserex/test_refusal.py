@@ -51,6 +51,14 @@ MATRIX = ((4, 4), f32, CUDA)
         (lambda a: prims.flip(a, (0,)), [MATRIX], "nvFuser has no flip"),
         (lambda a: prims.argmax(a, 0), [MATRIX], "nvFuser has no argmax"),
         (lambda a: prims.cumsum(a, 0), [MATRIX], "nvFuser makes no kernel of it, it calls torch"),
+        (lambda a, i: prims.gather(a, 0, i), [MATRIX, ((2, 4), i64, CUDA)], None),
+        (
+            lambda a, i: prims.gather(a, 0, i),
+            [MATRIX, ((4, 2), i64, CUDA)],
+            "nvFuser gathers where all sizes but one are the same",
+        ),
+        (prims.nextafter, [((4,), torch.bfloat16, CUDA)] * 2, "nextafter of bf16"),
+        (prims.digamma, [MATRIX], "nvFuser has no digamma"),
         (prims.clone, [MATRIX], "a copy: nvFuser would return the memory of its input"),
         (
             lambda: prims.uniform((4,), 0, 1, f32, CUDA),

@@ -68,6 +68,8 @@ class Trace:
         constructed_by: the pass that made it, None for the trace acquired from the program.
         milliseconds: how long that took.
         events: what that pass did.
+        unfused: for each operation outside of a fusion, as the executors run it, why it is (events of the kind
+            "refused"); passes that follow keep it.
         names: names in use, so that passes can find new ones.
         decorated: whether it runs under `torch.no_grad` and `no_autocast`.
     """
@@ -79,6 +81,7 @@ class Trace:
     constructed_by: str | None = None
     milliseconds: float = 0.0
     events: list[Event] = field(default_factory=list)
+    unfused: list[Event] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     decorated: bool = True
     _callable: Callable | None = None
@@ -140,6 +143,7 @@ class Trace:
         """A new trace with these statements and everything else, but for `changes`, as here."""
         fields = {"args": self.args, "output": self.output, "decorated": self.decorated, "names": set(self.names)}
         fields |= {"bound_symbols": list(bound_symbols), "constructed_by": constructed_by}
+        fields |= {"unfused": list(self.unfused)}
         return Trace(self.name, **{**fields, **changes})
 
 

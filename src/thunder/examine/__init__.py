@@ -1,7 +1,8 @@
-"""Questions about traces: which fusions there are, and a script that reproduces one."""
+"""Questions about traces: which fusions there are, a script that reproduces one, why the rest is not fused."""
 
+from thunder.core import prims
 from thunder.core.symbol import BoundSymbol
-from thunder.core.trace import Trace
+from thunder.core.trace import Event, Trace
 from thunder.executors.nvfuserex import FusionDefinitionWrapper, repro
 
 
@@ -32,3 +33,25 @@ def get_nvfuser_repro(trace: Trace, fusion_name: str) -> str:
     if fusion is None:
         raise RuntimeError(f"{fusion_name} has not run yet; call the compiled function once, then ask again")
     return repro.versions() + repro.script(fusion)
+
+
+def why_not_fused(trace: Trace) -> list[Event]:
+    """For each operation of an execution trace that is outside of fusions: who did not fuse it, and why.
+
+    In the order in which they run. Each has the `operation` as the trace prints it, the names of the `values` that it
+    gives, `by`, the executor that decided, its `reason` and the user's line as `source`.
+
+    Raises:
+        ValueError: the trace was not transformed for execution, so nothing is decided.
+    """
+    if not isinstance(trace, Trace):
+        raise TypeError(f"this takes a trace, such as thunder.last_traces(fn)[-1], not a {type(trace).__name__}")
+    outside = [
+        (call.symbol.id, tuple(p.name for p in call.outputs))
+        for call in trace.bound_symbols
+        if call.symbol is not prims.python_del and not isinstance(call.symbol.implementation, FusionDefinitionWrapper)
+    ]
+    known = {(event.operation, event.values): event for event in trace.unfused}
+    if outside and not any(key in known for key in outside):
+        raise ValueError("nothing is fused or refused yet; take a later trace: thunder.last_traces(fn)[-1]")
+    return [known[key] for key in outside if key in known]

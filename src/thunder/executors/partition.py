@@ -52,10 +52,39 @@ def fusion_groups(flow: Dataflow, takers: Sequence[Any]) -> tuple[list[list[int]
         for i in set(group) - set(inner):
             alone[i] = "only changes the shape at the edge of a region, which is free outside of it"
         if sum(computing_prims(flow.operations[i]) for i in inner) < 2:
-            alone.update(dict.fromkeys(inner, "region of one operation"))
+            alone.update((i, _cycle(flow, takers, i) or "region of one operation") for i in inner)
         else:
             groups.append(inner)
     return groups, alone
+
+
+def _cycle(flow: Dataflow, takers: Sequence[Any], i: int) -> str | None:
+    """Why operation `i` is not fused with a neighbour of the same executor, if that would make a cycle."""
+    before = [(d, i, flow.operations[d]) for d in flow.dependencies[i] if takers[d] is takers[i]]
+    behind = [(i, c, flow.operations[c]) for c in flow.consumers[i] if takers[c] is takers[i]]
+    for first, last, neighbour in before + behind:
+        between = _between(flow, takers, first, last)
+        if between is not None:
+            name = ", ".join(p.name for p in neighbour.outputs)
+            return f"fused with what computes {name} it would make a cycle: {between.symbol.name} must run between them"
+    return None
+
+
+def _between(flow: Dataflow, takers: Sequence[Any], first: int, last: int) -> BoundSymbol | None:
+    """An operation of another executor that waits for `first` and that `last` waits for."""
+    reached = {first}
+    foreign: dict[int, int] = {}  # operations on a path that has left the executor, and where it left
+    for i in range(first + 1, last + 1):
+        needs = [d for d in flow.dependencies[i] if d in reached]
+        if not needs:
+            continue
+        reached.add(i)
+        left = next((foreign[d] for d in needs if d in foreign), None)
+        if i == last:
+            return None if left is None else flow.operations[left]
+        if left is not None or takers[i] is not takers[first]:
+            foreign[i] = i if left is None else left
+    return None
 
 
 def _levels(flow: Dataflow, takers: Sequence[Any]) -> list[int]:

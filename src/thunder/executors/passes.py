@@ -44,9 +44,12 @@ class _Execution:
     def run(self) -> None:
         statements = self.trace.bound_symbols
         self.flow = Dataflow(statements)
-        takers = [self.taker(s) for s in statements]
+        decisions = [self.taker(s) for s in statements]
+        takers = [taker for taker, _, _ in decisions]
+        reasons = {i: (by, reason) for i, (_, by, reason) in enumerate(decisions)}
         groups, alone = fusion_groups(self.flow, takers)
         for i, reason in alone.items():
+            reasons[i] = (takers[i].name, reason)
             self.event("refused", statements[i], takers[i].name, reason)
         self.needed_outside = self.uses_outside(groups)
         result: list[BoundSymbol] = []
@@ -55,7 +58,10 @@ class _Execution:
             if unit[0] in fused:
                 result.append(self.fuse(unit, takers[unit[0]]))
             else:
-                result += self.claim(statements[unit[0]])
+                calls = self.claim(statements[unit[0]])
+                by, reason = reasons[unit[0]]
+                self.trace.unfused += [Event.of("refused", call, by=by, reason=reason) for call in calls]
+                result += calls
         self.trace.bound_symbols = result
 
     def event(self, kind: str, operation: BoundSymbol, by: str, reason: str, into: str | None = None) -> None:
@@ -63,17 +69,24 @@ class _Execution:
 
     # ---- who takes what ----
 
-    def taker(self, operation: BoundSymbol) -> FusionExecutor | None:
-        """The fusion executor that this operation goes to, if no executor before that one runs it."""
+    def taker(self, operation: BoundSymbol) -> tuple[FusionExecutor | None, str, str]:
+        """The fusion executor that this operation goes to, if no executor before that one runs it.
+
+        Beside it: which executor said the last word on fusing the operation, and why it goes to none.
+        """
+        by, why = "thunder", "none of the executors fuses"
         for executor in self.executors:
             if isinstance(executor, FusionExecutor):
                 reason = self.shared_result(operation) or executor.refusal(operation)
                 if reason is None:
-                    return executor
+                    return executor, executor.name, ""
                 self.event("refused", operation, executor.name, reason)
+                by, why = executor.name, reason
             elif isinstance(executor, OperatorExecutor) and executor.implementation(operation) is not None:
-                return None
-        return None
+                if by == "thunder" and any(isinstance(x, FusionExecutor) for x in self.executors):
+                    by, why = executor.name, f"{executor.name} runs it, which is asked before those that fuse"
+                return None, by, why
+        return None, by, why
 
     def shared_result(self, operation: BoundSymbol) -> str | None:
         """A fusion makes new tensors; a returned view must share memory with what it is a view of."""

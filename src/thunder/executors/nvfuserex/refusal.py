@@ -22,7 +22,7 @@ _reasons: dict[Symbol, str] = {
     prims.copy_: "writes to memory",
     prims.tensor_from_sequence: "made on the host, of Python values",
 }
-for primitive in (prims.cumsum, prims.gather, prims.scatter, prims.sort, prims.topk):
+for primitive in (prims.cumsum, prims.cumprod, prims.cummax, prims.cummin, prims.scatter, prims.sort, prims.topk):
     _reasons[primitive] = "nvFuser makes no kernel of it, it calls torch"
 
 
@@ -67,6 +67,10 @@ def _refusal_of_tensors(tensors: Iterable[Proxy]) -> str | None:
 def _refusal_of_arguments(call: BoundSymbol) -> str | None:
     if any(isinstance(x, complex) or (isinstance(x, int) and abs(x) > _LARGEST_INTEGER) for x in call.args):
         return "a number that nvFuser does not have"
+    if call.symbol is prims.gather:
+        a, dim, index = call.args
+        if any(p != q for d, (p, q) in enumerate(zip(a.shape, index.shape)) if d != dim):
+            return "nvFuser gathers where all sizes but one are the same"
     if call.symbol is prims.slice_prim and any(step != 1 for step in call.args[3]):
         return "nvFuser slices without steps"
     if call.symbol in (prims.slice_prim, prims.pad):

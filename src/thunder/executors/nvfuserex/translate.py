@@ -160,6 +160,8 @@ elementwise(prims.div, "div", *FLOATS)
 elementwise(prims.fmod, "fmod", *FLOATS, *INTEGERS)
 elementwise(prims.remainder, "remainder", *FLOATS, *INTEGERS)
 elementwise(prims.atan2, "atan2", *FLOATS)
+elementwise(prims.gcd, "gcd", *INTEGERS)
+elementwise(prims.nextafter, "nextafter", Double, Float)
 for name in ("eq", "ne", "lt", "le", "gt", "ge"):
     elementwise(getattr(prims, name), name, output=Bool)
 
@@ -392,6 +394,14 @@ def _take(fd: Definition, a: Value, index: Value, dim: int) -> Value:
         return _indexed(fd, "select", a, index, dim, _kept(a, [dim])[0])
     index = _broadcast_in_dim(fd, index, [index.shape[0] if d == dim else 1 for d in range(a.ndim)], [dim])
     return _indexed(fd, "index_select", a, index, dim, [*a.shape[:dim], index.shape[dim], *a.shape[dim + 1 :]])
+
+
+@rule(prims.gather)
+def _gather(fd: Definition, a: Value, dim: int, index: Value) -> Value:
+    if a.of_input:
+        return _indexed(fd, "take_along_axis", a, index, dim, index.shape)
+    # nvFuser 0.2.36 counts dimensions that are summed away, and cannot return what it takes of a computed value.
+    return fd.copy(_indexed(fd, "take_along_axis", fd.copy(a), index, dim, index.shape))
 
 
 def _indexed(fd: Definition, operation: str, a: Value, index: Value, dim: int, shape: Sequence[int]) -> Value:
