@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         list_transforms,
         print_last_interpreter_log,
     )
+    from thunder.transforms.functional import grad, jvp, value_and_grad, vjp
 
 _HOMES = {
     "thunder.core.module": ("ThunderModule",),
@@ -52,6 +53,7 @@ _HOMES = {
         "list_transforms",
         "print_last_interpreter_log",
     ),
+    "thunder.transforms.functional": ("grad", "jvp", "value_and_grad", "vjp"),
 }
 _SUBPACKAGES = frozenset({"clang", "core", "examine", "executors", "extend", "torch", "transforms", "virtual_cuda"})
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

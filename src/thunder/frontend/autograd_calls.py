@@ -24,6 +24,11 @@ _lock = threading.Lock()
 _tracers: dict[int, Any] = {}  # by thread
 
 
+def current_tracer() -> Any:
+    """The tracer of the program that this thread traces, None if it traces none."""
+    return _tracers.get(threading.get_ident())
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
     """What an `autograd.Function` does, called."""
@@ -39,7 +44,7 @@ class FunctionCall:
 
 
 def _traced_apply(cls: type, *args: Any, **kwargs: Any) -> Any:
-    tracer = _tracers.get(threading.get_ident())
+    tracer = current_tracer()
     if tracer is None or tracer.is_unobserved:
         return _apply(cls, *args, **kwargs)
     if cls is torch_checkpoint.CheckpointFunction:
@@ -52,7 +57,7 @@ def _traced_apply(cls: type, *args: Any, **kwargs: Any) -> Any:
 
 
 def _traced_without_reentrant(*args: Any, **kwargs: Any) -> Iterator[None]:
-    tracer = _tracers.get(threading.get_ident())
+    tracer = current_tracer()
     if tracer is None:
         yield from _without_reentrant(*args, **kwargs)
         return
@@ -64,7 +69,7 @@ def _traced_without_reentrant(*args: Any, **kwargs: Any) -> Iterator[None]:
 def tracing_autograd_calls(tracer: Any) -> Iterator[None]:
     """Inside, calls of this thread that torch does not show are shown to `tracer`."""
     with _lock:
-        outer = _tracers.get(threading.get_ident())
+        outer = current_tracer()
         _tracers[threading.get_ident()] = tracer
         Function.apply = classmethod(_traced_apply)
         torch_checkpoint._checkpoint_without_reentrant_generator = _traced_without_reentrant

@@ -239,6 +239,11 @@ class Tracer(TorchFunctionMode):
         with self.unobserved(), torch._C.DisableTorchFunction():
             return self.opaque(func, args, kwargs)
 
+    def rewritten(self, start: int) -> None:
+        """The statements from `start` on are other ones now."""
+        self.evaluation.seen = min(self.evaluation.seen, start)
+        self.checkpoints.found = [part for part in self.checkpoints.found if part[1] <= start]
+
     def any_requires_grad(self, tree: Any) -> bool:
         tensors = [x for x in tree_flatten(tree)[0] if isinstance(x, torch.Tensor)]
         return any(

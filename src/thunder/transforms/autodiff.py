@@ -158,6 +158,16 @@ def differentiate(trace: Trace) -> Differentiated:
     return result
 
 
+def steps_of(
+    statements: Sequence[BoundSymbol], active: Iterable[Proxy], recorder: TraceRecorder
+) -> tuple[list[BoundSymbol], list[Step], dict[Proxy, Proxy]]:
+    """What runs in the place of `statements`, its steps, and the values that stand for others in the pullbacks."""
+    builder, emitted = _Builder(recorder), []
+    builder.active.update(active)
+    steps = builder.steps(statements, emitted)
+    return emitted, steps, builder.renamed
+
+
 def _in_order(forward: Trace, values: set[Proxy]) -> tuple[Proxy, ...]:
     """Those of `values` that the forward has, in the order in which it gets them."""
     made = (p for statement in forward.bound_symbols for p in statement.outputs)

@@ -1,0 +1,13 @@
+"""The functional transforms, under the name by which users of the peer import them."""
+
+from typing import Any
+
+__all__ = ["grad", "jvp", "value_and_grad", "vjp"]
+
+
+def __getattr__(name: str) -> Any:
+    from thunder.transforms import functional
+
+    if name in __all__:
+        return getattr(functional, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
