@@ -8,7 +8,7 @@ PYTHON312 := $(shell for python in python3.12 $$HOME/.pyenv/versions/3.12.*/bin/
   $$python -c 'import sys, venv; assert sys.version_info[:2] == (3, 12)' 2>/dev/null && echo $$python && break; done)
 VENV ?= .venv
 
-.PHONY: demo test test-light opdb bench lint clean
+.PHONY: demo test test-light opdb opdb-grad bench lint clean
 
 demo: $(VENV)/.installed
 	@$(VENV)/bin/thunder trace fixtures/quickstart.py:foo
@@ -25,6 +25,9 @@ test-light: .venv-light/.installed
 # All of torch's operator database, about half an hour; writes docs/operators.md.
 opdb: $(VENV)/.installed
 	$(VENV)/bin/python tests/operator_table.py
+
+opdb-grad: $(VENV)/.installed
+	$(VENV)/bin/python tests/gradient_table.py
 
 bench: $(VENV)/.installed
 	$(VENV)/bin/python -m benchmarks

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-__all__ = ["grad", "jvp", "value_and_grad", "vjp"]
+NAMES = ["grad", "jvp", "value_and_grad", "vjp"]
 
 
 def __getattr__(name: str) -> Any:
     from thunder.transforms import functional
 
-    if name in __all__:
+    if name in NAMES:
         return getattr(functional, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

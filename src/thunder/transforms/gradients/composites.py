@@ -199,6 +199,16 @@ def _clamp(g: TensorProxy, out: TensorProxy, input: TensorProxy, min: Any = None
     return of_input, of_min, of_max
 
 
+@gradient(ltorch.index_fill)
+def _index_fill(g: TensorProxy, out: Any, input: TensorProxy, dim: int, index: TensorProxy, value: Any) -> Grads:
+    """Each element that is filled counts once, however often the index names it."""
+    zero = prims.full((), clang.convert(0, g.dtype), g.dtype, g.device)
+    indices = (None,) * clang.canonical_dim(dim, input.ndim) + (index,)
+    of_input = prims.index_put(g, indices, zero, False)
+    of_value = clang.convert(clang.sum(g - of_input), value.dtype) if isinstance(value, TensorProxy) else None
+    return of_input, None, None, of_value
+
+
 @gradient(ltorch.clamp_min)
 def _clamp_min(g: TensorProxy, out: TensorProxy, input: TensorProxy, min: Any) -> Grads:
     return _clamp(g, out, input, min, None)[:2]

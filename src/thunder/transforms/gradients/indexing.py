@@ -1,13 +1,15 @@
 """Gradients of indexing, gathering and scattering."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import torch
 
 from thunder import clang
 from thunder.core import prims
 from thunder.core.proxies import TensorProxy
 from thunder.transforms.gradients.elementwise import Grads, zeros_like
-from thunder.transforms.gradients.table import gradient
+from thunder.transforms.gradients.table import augmented, gradient
 
 
 @gradient(prims.take)
@@ -47,6 +49,24 @@ def _scatter_add(
     g: TensorProxy, out: TensorProxy, a: TensorProxy, dim: int, index: TensorProxy, value: TensorProxy
 ) -> Grads:
     return g, None, None, _gathered(g, dim, index, value)
+
+
+@augmented(prims.index_put)
+def _index_put(
+    needs_gradient: Any, a: TensorProxy, indices: Sequence[TensorProxy | None], values: TensorProxy, accumulate: bool
+) -> tuple[TensorProxy, Callable] | None:
+    if any(x is not None and x.dtype is torch.bool for x in indices):
+        return None
+
+    def pullback(g: TensorProxy) -> Grads:
+        of_a = g
+        if not accumulate:
+            zero = prims.full((), clang.convert(0, g.dtype), g.dtype, g.device)
+            of_a = prims.index_put(g, indices, zero, False)
+        of_values = prims.index(g, indices)
+        return of_a, None, of_values if of_values.shape == values.shape else clang.sum_to(of_values, values.shape)
+
+    return prims.index_put(a, indices, values, accumulate), pullback
 
 
 @gradient(prims.slice_scatter)
