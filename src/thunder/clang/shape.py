@@ -192,4 +192,5 @@ def sum_to(a: TensorProxy, shape: Sequence[int]) -> TensorProxy:
         return a
     new = a.ndim - len(shape)
     summed = [d for d in range(a.ndim) if d < new or shape[d - new] == 1 != a.shape[d]]
-    return expand_to(prims.reshape(prims.sum_prim(a, tuple(summed)), tuple(shape)), shape)
+    total = prims.sum_prim(a, tuple(summed))
+    return total if total.shape == tuple(shape) else prims.reshape(total, tuple(shape))

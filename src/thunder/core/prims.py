@@ -671,6 +671,36 @@ def grid_sample(a: TensorProxy, grid: TensorProxy, mode: str, padding_mode: str,
 
 
 @prim()
+def flash_attention(
+    query: TensorProxy, key: TensorProxy, value: TensorProxy, dropout_p: float, is_causal: bool, *, scale: float | None
+) -> tuple[TensorProxy, TensorProxy]:
+    """Attention by torch's kernel for the CPU, and the logarithm of the sum of exponentials of each row of scores."""
+    batch, heads, length, _ = query.shape
+    shape, rows = (batch, heads, length, value.shape[-1]), (batch, heads, length)
+    strides = strides_in_order(shape, (0, 2, 1, 3))
+    return tensor(query, shape=shape, strides=strides), tensor(
+        query, shape=rows, dtype=dtypes.compute_dtype(query.dtype), strides=strides_in_order(rows, (0, 2, 1))
+    )
+
+
+@prim()
+def flash_attention_backward(
+    g: TensorProxy,
+    query: TensorProxy,
+    key: TensorProxy,
+    value: TensorProxy,
+    out: TensorProxy,
+    logsumexp: TensorProxy,
+    dropout_p: float,
+    is_causal: bool,
+    *,
+    scale: float | None,
+) -> tuple[TensorProxy, TensorProxy, TensorProxy]:
+    """The gradients of query, key and value."""
+    return tensor(query), tensor(key), tensor(value)
+
+
+@prim()
 def embedding_backward(g: TensorProxy, index: TensorProxy, rows: int, padding_idx: int, by_freq: bool) -> TensorProxy:
     """The gradient of an embedding's weight, which has `rows` rows; that of row `padding_idx` is 0."""
     return tensor(g, shape=(rows, g.shape[-1]))

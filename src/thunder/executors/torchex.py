@@ -411,6 +411,8 @@ _ELSEWHERE: dict[Symbol, str] = {
     prims.convolution_backward: "ops.aten.convolution_backward",
     prims.device_put: "Tensor.to",
     prims.embedding: "nn.functional.embedding",
+    prims.flash_attention: "ops.aten._scaled_dot_product_flash_attention_for_cpu",
+    prims.flash_attention_backward: "ops.aten._scaled_dot_product_flash_attention_for_cpu_backward",
     prims.grid_sample: "nn.functional.grid_sample",
     prims.embedding_backward: "ops.aten.embedding_dense_backward",
     prims.linear: "nn.functional.linear",

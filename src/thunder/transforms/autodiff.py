@@ -22,7 +22,7 @@ from thunder.core.region import is_region, region
 from thunder.core.symbol import BoundSymbol, SourceLine, Tag, map_proxies, unique_proxies
 from thunder.core.trace import PassTimer, Trace, TraceRecorder, record
 from thunder.transforms.dead_code_elimination import dead_code_elimination
-from thunder.transforms.gradients import augmented_rules, gradient_rules, rewrites
+from thunder.transforms.gradients import augmented_rules, by_torch, gradient_rules, rewrites
 from thunder.transforms.kept_graphs import with_kept_graph
 
 FORWARD = "Augmented forward"
@@ -214,14 +214,18 @@ class _Builder:
         symbol = statement.symbol
         if self.has_complex(statement) and symbol.implementation is not None:
             return [self.by_torch(statement, emitted)]
-        if symbol in rewrites and (parts := self.rewritten(statement)) is not None:
+        if (
+            symbol in rewrites
+            and _takes(rewrites[symbol], 0, statement)
+            and (parts := self.rewritten(statement)) is not None
+        ):
             return self.steps(parts, emitted, inner=True)
         if symbol in augmented_rules and (step := self.augmented(statement, emitted)) is not None:
             return [step]
-        if symbol in gradient_rules:
+        if symbol in gradient_rules and _takes(gradient_rules[symbol], 2, statement):
             emitted.append(statement)
             return [self.by_rule(statement)]
-        if not statement.subsymbols:
+        if not statement.subsymbols or symbol in by_torch:
             return [self.by_torch(statement, emitted)]
         allowed = _can_be_handed_on if is_region(statement) else _can_be_repeated
         if all(map(allowed, statement.leaves())):
@@ -260,6 +264,8 @@ class _Builder:
 
     def augmented(self, statement: BoundSymbol, emitted: list[BoundSymbol]) -> Step | None:
         rule = augmented_rules[statement.symbol]
+        if not _takes(rule, 1, statement):
+            return None
         with self.scope() as recorded:
             made = rule(self.needs_gradient, *statement.args, **statement.kwargs)
         if made is None:
@@ -394,6 +400,14 @@ def _nested(output: Any, of: dict[Proxy, TensorProxy | None]) -> Any:
 @cache
 def _parameters(rule: Callable) -> tuple[inspect.Parameter, ...]:
     return tuple(inspect.signature(rule).parameters.values())
+
+
+def _takes(rule: Callable, skipped: int, statement: BoundSymbol) -> bool:
+    """Whether a rule has parameters for all that the call names."""
+    parameters = _parameters(rule)[skipped:]
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return True
+    return {p.name for p in parameters}.issuperset(statement.kwargs)
 
 
 def _arguments(rule: Callable, skipped: int, statement: BoundSymbol) -> list[Any]:

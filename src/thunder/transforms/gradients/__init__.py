@@ -8,6 +8,6 @@ from thunder.transforms.gradients import (  # noqa: F401
     reductions,
     shape,
 )
-from thunder.transforms.gradients.table import augmented_rules, gradient_rules, rewrites
+from thunder.transforms.gradients.table import augmented_rules, by_torch, gradient_rules, rewrites
 
-__all__ = ["augmented_rules", "gradient_rules", "rewrites"]
+__all__ = ["augmented_rules", "by_torch", "gradient_rules", "rewrites"]

@@ -11,7 +11,7 @@ from thunder.core import dtypes, prims
 from thunder.core.proxies import TensorProxy
 from thunder.torch import backward
 from thunder.transforms.gradients.elementwise import Grads, zeros_like
-from thunder.transforms.gradients.table import augmented, gradient, rewrite
+from thunder.transforms.gradients.table import augmented, by_torch, gradient, rewrite
 
 Needs = Callable[[Any], bool]
 
@@ -129,6 +129,55 @@ def _batch_norm(
         return grads[0], None, None, *grads[1:]
 
     return out, pullback
+
+
+by_torch.add(ltorch.scaled_dot_product_attention)
+
+
+@augmented(ltorch.scaled_dot_product_attention)
+def _attention(
+    needs_gradient: Needs,
+    query: TensorProxy,
+    key: TensorProxy,
+    value: TensorProxy,
+    attn_mask: TensorProxy | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> tuple[TensorProxy, Callable] | None:
+    """By the kernel that torch takes on the CPU, where torch takes it."""
+    tensors = (query, key, value)
+    plain = attn_mask is None and not dropout_p and not enable_gqa and torch.backends.cuda.flash_sdp_enabled()
+    if not plain or any(x.ndim != 4 or x.device.type != "cpu" or not x.numel or x.strides[-1] != 1 for x in tensors):
+        return None
+    if len({(*x.shape[:2], x.shape[3]) for x in tensors}) > 1 or not dtypes.is_float(query.dtype):
+        return None
+    out, logsumexp = prims.flash_attention(query, key, value, 0.0, is_causal, scale=scale)
+
+    def pullback(g: TensorProxy) -> Any:
+        return prims.flash_attention_backward(g, query, key, value, out, logsumexp, 0.0, is_causal, scale=scale)
+
+    return out, pullback
+
+
+def _joined(g: Sequence[TensorProxy | None], out: Sequence[TensorProxy], dim: int) -> TensorProxy:
+    """The gradient of a tensor from those of its parts along `dim`."""
+    parts = [zeros_like(part) if x is None else x for x, part in zip(g, out)]
+    return parts[0] if len(parts) == 1 else prims.cat(parts, dim)
+
+
+@gradient(ltorch.split, ltorch.chunk, ltorch.tensor_split)
+def _split(g: Any, out: Any, input: TensorProxy, *rest: Any, **named: Any) -> Grads:
+    dim = rest[1] if len(rest) > 1 else named.get("dim", 0)
+    return (_joined(g, out, clang.canonical_dim(dim, input.ndim)),)
+
+
+@gradient(ltorch.unbind)
+def _unbind(g: Any, out: Any, input: TensorProxy, dim: int = 0) -> Grads:
+    dim = clang.canonical_dim(dim, input.ndim)
+    rows = [None if x is None else clang.unsqueeze(x, dim) for x in g]
+    return (_joined(rows, [clang.unsqueeze(x, dim) for x in out], dim),)
 
 
 @rewrite(ltorch.cross_entropy)

@@ -25,6 +25,9 @@ augmented_rules: dict[Symbol, Callable[..., tuple[Any, Pullback] | None]] = {}
 # differentiated. None: the call stays as it is.
 rewrites: dict[Symbol, Callable[..., Any]] = {}
 
+# Operations that torch differentiates by kernels that the rules do not reach.
+by_torch: set[Symbol] = set()
+
 
 def gradient(*symbols: Symbol) -> Callable[[Callable], Callable]:
     """Makes the decorated function the gradient rule of the symbols."""
