@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import torch
 
-from thunder.clang.promotion import expand_to
 from thunder.core import prims
 from thunder.core.proxies import TensorProxy, channels_last_order, contiguous_strides, strides_in_order
 
