@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import thunder
+from thunder_cli.commands.ci import ci
 from thunder_cli.commands.diff import diff
 from thunder_cli.commands.doctor import doctor
 from thunder_cli.commands.repro import repro
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (trace, show, diff, repro, sessions, targets, doctor):
+for command in (trace, show, diff, ci, repro, sessions, targets, doctor):
     app.command()(command)
 
 

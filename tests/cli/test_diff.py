@@ -148,7 +148,7 @@ def test_the_same_program_traced_elsewhere_is_identical(traced, tmp_path):
     first = str(directory / ".thunder" / "sessions" / "quickstart-foo-1")
     done = thunder("diff", first, "again", "--allow", "identical", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
-    assert done.stdout.startswith("identical   prologue/0 acquired, computation/0 acquired, ")
+    assert done.stdout.startswith("identical   prologue/0 acquired, computation (4 stages), nvFusion0\n")
 
 
 def test_every_python_and_torch_gives_the_golden_session(traced):

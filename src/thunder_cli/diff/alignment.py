@@ -60,6 +60,8 @@ class Alignment:
         self.pair_by(lambda _, unit, i: (unit.name, unit.outputs[:1]))
         self.pair_by(lambda _, unit, i: (source_text(unit), unit.outputs[:1]) if unit.outputs else None)
         self.pair_by(lambda _, unit, i: (unit.name, source_text(unit)))
+        graphs = self.before, self.after
+        self.pair_by(lambda side, unit, i: tuple(graphs[side].number[name] for name in unit.inputs) or None)
         self.pair_by(lambda _, unit, i: unit.signature)
 
     def pair_by(self, key: Callable[[int, Unit, int], Hashable]) -> None:

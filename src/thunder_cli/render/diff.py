@@ -1,6 +1,7 @@
 """Comparisons as text for a terminal, and as Markdown for a pull request."""
 
 import html
+import re
 from collections.abc import Iterator, Sequence
 
 from thunder_cli.diff.alignment import Difference
@@ -10,6 +11,7 @@ from thunder_cli.render.printer import Printer
 LABEL = 12
 COLUMN = 64  # at which the user's line stands beside a difference
 LISTED = 12  # differences of a section, guards aside
+STAGE_NAME = re.compile(r"\w+/\d+ ")
 STYLES = {Change.STRUCTURAL: "bold red", Change.KERNEL: "bold yellow", Change.COSMETIC: "cyan", Change.IDENTICAL: ""}
 
 
@@ -57,7 +59,19 @@ class DiffView:
             if self.verbose:
                 yield from (f"  {d.before or d.after}" for d in section.differences)
         for remark, names in remarks.items():
-            yield ", ".join(names) + (f":  {remark}" if remark else "")
+            yield ", ".join(grouped(names)) + (f":  {remark}" if remark else "")
+
+
+def grouped(names: Sequence[str]) -> Iterator[str]:
+    """Names of sections, stages counted by their trace and many fusions counted: `computation (4 stages), nvFusion0`."""
+    stages: dict[str, list[str]] = {}
+    for name in names:
+        if STAGE_NAME.match(name):
+            stages.setdefault(name.partition("/")[0], []).append(name)
+    for trace, found in stages.items():
+        yield found[0] if len(found) == 1 else f"{trace} ({len(found)} stages)"
+    others = [name for name in names if not STAGE_NAME.match(name)]
+    yield from others if len(others) <= LISTED else [f"{len(others)} fusions"]
 
 
 def difference_lines(differences: Sequence[Difference], limit: int | None) -> Iterator[tuple[str, str, str]]:
