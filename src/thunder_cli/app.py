@@ -14,6 +14,7 @@ from thunder_cli.commands.sessions import sessions
 from thunder_cli.commands.show import show
 from thunder_cli.commands.targets import targets
 from thunder_cli.commands.trace import trace
+from thunder_cli.commands.why import why
 from thunder_cli.errors import CommandError, Exit
 from thunder_cli.render.terminal import print_error
 
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (trace, show, diff, ci, repro, sessions, targets, doctor):
+for command in (trace, show, why, diff, ci, repro, sessions, targets, doctor):
     app.command()(command)
 
 

@@ -29,7 +29,7 @@ def test_help_and_usage_errors_import_neither_torch_nor_rich(script, tmp_path, a
 def test_help_names_every_command(run):
     done = run("--help")
     assert done.returncode == 0
-    for command in ("trace", "show", "diff", "ci", "repro", "sessions", "targets", "doctor"):
+    for command in ("trace", "show", "why", "diff", "ci", "repro", "sessions", "targets", "doctor"):
         assert f"\n  {command} " in done.stdout
 
 

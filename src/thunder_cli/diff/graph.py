@@ -287,7 +287,8 @@ def text_of(x: Any) -> str:
     if "items" in x:
         return f"{{{', '.join(f'{text_of(k)}: {text_of(v)}' for k, v in x['items'])}}}"
     if "slice" in x:
-        return ":".join("" if y is None else text_of(y) for y in x["slice"])
+        start, stop, step = ("" if y is None else text_of(y) for y in x["slice"])
+        return f"{start}:{stop}" + (f":{step}" if step else "")
     if "tree" in x:
         return f"{x['tree']}{text_of(x['leaves'])}"
     return str(x.get("value", x.get("text")))

@@ -63,7 +63,7 @@ class DiffView:
 
 
 def grouped(names: Sequence[str]) -> Iterator[str]:
-    """Names of sections, stages counted by their trace and many fusions counted: `computation (4 stages), nvFusion0`."""
+    """Names of sections, stages counted by trace and many fusions as one: `computation (4 stages), nvFusion0`."""
     stages: dict[str, list[str]] = {}
     for name in names:
         if STAGE_NAME.match(name):
