@@ -374,6 +374,24 @@ def batch_norm(
     return out, mean, var
 
 
+@implements(ltorch.instance_norm)
+def instance_norm(
+    input: torch.Tensor,
+    running_mean: torch.Tensor | None = None,
+    running_var: torch.Tensor | None = None,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    function = torch.nn.functional.instance_norm
+    if not use_input_stats or running_mean is None or running_var is None:
+        return function(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+    mean, var = running_mean.clone(), running_var.clone()
+    return function(input, mean, var, weight, bias, use_input_stats, momentum, eps), mean, var
+
+
 def _div(input: Any, other: Any, *, rounding_mode: str | None = None) -> torch.Tensor:
     if is_number(input) and rounding_mode is None:
         return other.__rtruediv__(input)  # rounds twice, and so does `2 / x`

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 import thunder.torch as ltorch
@@ -167,6 +168,13 @@ class Tracer(TorchFunctionMode):
         """The handle of a real tensor that the trace takes as input; its facade has the metadata of `real`."""
         if isinstance(real, Traced):
             raise _stranger(real)
+        if is_lazy(real):
+            raise NotRepresentable(
+                f"{name} is a parameter of a lazy module, which its first call makes.",
+                "Nothing is to be done: this call runs plainly, the next one is compiled.",
+                self.site().source,
+                once=True,
+            )
         if real.layout is not torch.strided or real.is_quantized or real.is_nested:
             kind = "quantized" if real.is_quantized else "nested" if real.is_nested else str(real.layout)
             raise NotRepresentable(

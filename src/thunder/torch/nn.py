@@ -41,6 +41,50 @@ def embedding(
     return clang.where(is_padding, prims.detach(taken), taken)
 
 
+@torchsymbol("nn.functional.embedding_bag")
+def embedding_bag(
+    input: TensorProxy,
+    weight: TensorProxy,
+    offsets: TensorProxy | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: TensorProxy | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> TensorProxy:
+    """The sums or means of bags of rows of `weight`: a bag is a row of `input`, or begins at each of `offsets`"""
+    unsupported("embedding_bag", max_norm=max_norm, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+    fits = input.dtype in (torch.int64, torch.int32) and weight.ndim == 2 and dtypes.is_float(weight.dtype)
+    if not fits or input.ndim != (2 if offsets is None else 1) or mode not in ("sum", "mean") or input.numel == 0:
+        raise NotImplementedError(f"embedding_bag of {input.ndim} dimensions with mode={mode!r}")
+    if per_sample_weights is not None and (mode != "sum" or per_sample_weights.shape != input.shape):
+        raise NotImplementedError("embedding_bag with weights that do not fit")
+    if offsets is not None and (include_last_offset or offsets.ndim != 1 or offsets.shape[0] == 0):
+        raise NotImplementedError("embedding_bag with include_last_offset")
+    rows = clang.convert(prims.embedding(input, weight), dtypes.compute_dtype(weight.dtype))
+    counted = prims.full(input.shape, 1.0, rows.dtype, rows.device)
+    if padding_idx is not None:
+        counted = clang.convert(clang.ne(input, padding_idx % weight.shape[0]), rows.dtype)
+    factor = counted if per_sample_weights is None else counted * clang.convert(per_sample_weights, rows.dtype)
+    rows = rows * clang.unsqueeze(factor, factor.ndim)
+    total, count = (_bag_sums(x, input, offsets) for x in (rows, clang.unsqueeze(counted, counted.ndim)))
+    out = total if mode == "sum" else total / clang.maximum(count, 1.0)
+    return clang.convert(out, weight.dtype)
+
+
+def _bag_sums(a: TensorProxy, input: TensorProxy, offsets: TensorProxy | None) -> TensorProxy:
+    if offsets is None:
+        return clang.sum(a, 1)
+    # The bag of an element is the number of bags that have begun, less one.
+    at = prims.iota(input.shape[0], 0, 1, offsets.dtype, input.device)
+    bag = clang.sum(clang.le(offsets, clang.unsqueeze(at, 1)), 1) - 1
+    empty = prims.full((offsets.shape[0], a.shape[1]), 0.0, a.dtype, a.device)
+    return prims.index_put(empty, (bag,), a, True)
+
+
 @torchsymbol("nn.functional.dropout", inplace=True)
 def dropout(input: TensorProxy, p: float = 0.5, training: bool = True, inplace: bool = False) -> TensorProxy:
     """In training, each element is 0 with chance `p`, else divided by 1 - p; https://arxiv.org/abs/1207.0580"""

@@ -8,7 +8,7 @@ import torch
 from thunder import clang
 from thunder.core import dtypes, prims
 from thunder.core.proxies import TensorProxy
-from thunder.torch.language import torchsymbol, unsupported, updates
+from thunder.torch.language import torchsymbol, updates
 
 
 def trailing_dims(name: str, input: TensorProxy, normalized_shape: Sequence[int]) -> tuple[int, ...]:
@@ -112,15 +112,30 @@ def instance_norm(
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-05,
-) -> TensorProxy:
-    """(input - mean) / sqrt(var + eps) per sample and channel; https://arxiv.org/abs/1607.08022"""
-    unsupported("instance_norm", running_mean=running_mean, running_var=running_var)
+) -> TensorProxy | tuple[TensorProxy, TensorProxy, TensorProxy]:
+    """(input - mean) / sqrt(var + eps) per sample and channel; https://arxiv.org/abs/1607.08022
+
+    With running statistics and those of the input it gives (result, new running mean, new running variance), see
+    `updates`; with running statistics alone it is batch_norm.
+    """
     if not use_input_stats:
-        raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        if running_mean is None or running_var is None:
+            raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        return batch_norm.meta(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    if (running_mean is None) != (running_var is None) or input.ndim < 3:
+        raise NotImplementedError("instance_norm with one running statistic, or of a matrix")
     if math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
-    a = _normalized(clang.convert(input, dtypes.compute_dtype(input.dtype)), tuple(range(2, input.ndim)), eps)
-    return clang.laid_out(clang.convert(_channel_affine(a, weight, bias), input.dtype), like=input)
+    wide, dims = clang.convert(input, dtypes.compute_dtype(input.dtype)), tuple(range(2, input.ndim))
+    variance, mean = clang.var_mean(wide, dims, keepdim=True, correction=0)
+    a = (wide - mean) * clang.rsqrt(variance + eps)
+    out = clang.laid_out(clang.convert(_channel_affine(a, weight, bias), input.dtype), like=input)
+    if running_mean is None or running_var is None:
+        return out
+    count = math.prod(input.shape[2:])
+    statistics = (mean, variance * (count / (count - 1)))
+    means = (clang.mean(prims.squeeze(x, dims), 0) for x in statistics)  # over the samples
+    return out, *(_moved(old, new, momentum) for old, new in zip((running_mean, running_var), means))
 
 
 @torchsymbol("nn.functional.batch_norm")
@@ -196,3 +211,21 @@ def _batch_norm_updates(
 
 
 updates[batch_norm] = _batch_norm_updates
+
+
+def _instance_norm_updates(
+    input: TensorProxy,
+    running_mean: TensorProxy | None = None,
+    running_var: TensorProxy | None = None,
+    weight: TensorProxy | None = None,
+    bias: TensorProxy | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> tuple[TensorProxy, ...]:
+    if not use_input_stats or running_mean is None or running_var is None:
+        return ()
+    return running_mean, running_var
+
+
+updates[instance_norm] = _instance_norm_updates

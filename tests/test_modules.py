@@ -1,0 +1,219 @@
+"""Layers of torch.nn, jitted, give what eager gives, in training and in evaluation; so do custom operators."""
+
+import copy
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils import parametrizations, parametrize
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.testing._internal.common_modules import ModuleInfo, module_db
+from torch.utils._pytree import tree_flatten
+
+import thunder
+
+SAMPLES = 2
+SEED = 2026
+
+# They draw numbers that decide by value.
+RUN_PLAINLY = {"nn.FractionalMaxPool2d"}
+
+
+def cases() -> Iterator:
+    for info in module_db:
+        for training in (True, False) if info.train_and_eval_differ else (True,):
+            yield pytest.param(info, training, id=f"{info.name}-{'train' if training else 'eval'}")
+
+
+def call(function: Callable, args: Any, kwargs: Any) -> Any:
+    """What a call gives with the same random numbers each time, or the error it raises."""
+    torch.manual_seed(SEED)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return function(*args, **kwargs)
+        except Exception as e:
+            return e
+
+
+def assert_same(actual: Any, expected: Any) -> None:
+    if isinstance(expected, Exception) or isinstance(actual, Exception):
+        assert isinstance(actual, type(expected)), actual
+        return
+    for a, b in zip(tree_flatten(actual)[0], tree_flatten(expected)[0], strict=True):
+        if isinstance(b, torch.Tensor):
+            torch.testing.assert_close(a, b, equal_nan=True, rtol=1.3e-5, atol=1e-5)
+        else:
+            assert a == b
+
+
+def as_eager(module: nn.Module, *args: Any, calls: int = 2, **kwargs: Any) -> Any:
+    """The jitted module, called, does what the module does: results, its own state and its arguments."""
+    eager, jitted = copy.deepcopy(module), thunder.jit(module)
+    for _ in range(calls):
+        given, kept = (copy.deepcopy((args, kwargs)) for _ in range(2))
+        assert_same(call(jitted, *given), call(eager, *kept))
+        assert_same(given, kept)
+        assert_same(dict(module.state_dict()), dict(eager.state_dict()))
+    return jitted
+
+
+def ran_compiled(jitted: Any) -> bool:
+    return thunder.compile_stats(jitted).last is not None
+
+
+@pytest.mark.parametrize("info, training", list(cases()))
+def test_a_layer_on_torchs_samples(info: ModuleInfo, training: bool):
+    torch.manual_seed(SEED)
+    options = {"device": "cpu", "dtype": torch.float32, "requires_grad": False, "training": training}
+    samples = list(info.module_inputs_func(info, **options))
+    random.Random(info.name).shuffle(samples)
+    for sample in [s for s in samples if s.forward_input is not None][:SAMPLES]:
+        made, given = sample.constructor_input, sample.forward_input
+        module = info.module_cls(*made.args, **made.kwargs).train(training)
+        jitted = as_eager(module, *given.args, calls=2, **given.kwargs)
+        failed = isinstance(call(module, given.args, given.kwargs), Exception)
+        assert ran_compiled(jitted) or failed or info.name in RUN_PLAINLY
+
+
+def test_a_lazy_module_gets_its_parameters_at_the_first_call_and_is_compiled_at_the_next():
+    lazy = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.LazyLinear(2))
+    jitted, x = thunder.jit(lazy), torch.randn(2, 3, 6, 6)
+    call(jitted, (x,), {})
+    assert type(lazy[4]) is nn.Linear and not ran_compiled(jitted)
+    expected = copy.deepcopy(lazy)
+    assert_same(call(jitted, (x,), {}), call(expected, (x,), {}))
+    assert ran_compiled(jitted)
+
+
+@pytest.mark.parametrize("layer", [nn.RNN, nn.GRU, nn.LSTM])
+@pytest.mark.parametrize("enforce_sorted", [True, False])
+def test_recurrent_layers_take_packed_sequences(layer, enforce_sorted):
+    class Packed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer(4, 5, num_layers=2, bidirectional=True, batch_first=True)
+
+        def forward(self, x, lengths):
+            packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=enforce_sorted)
+            out, state = self.layer(packed)
+            return pad_packed_sequence(out, batch_first=True), state
+
+    lengths = [3, 2, 1] if enforce_sorted else [2, 3, 1]
+    jitted = as_eager(Packed(), torch.randn(3, 3, 4), lengths)
+    assert ran_compiled(jitted)
+
+
+MASK = torch.tensor([[False, False, True], [False, False, False]])
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("mask", ["none", "padding", "causal"])
+@pytest.mark.parametrize("training", [False, True])
+def test_transformer_layers_whose_fast_path_is_open(norm_first, mask, training):
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.1, batch_first=True, norm_first=norm_first)
+    encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).train(training)
+    causal = nn.Transformer.generate_square_subsequent_mask(3)
+    kwargs = {"none": {}, "padding": {"src_key_padding_mask": MASK}, "causal": {"mask": causal, "is_causal": True}}
+    jitted = as_eager(encoder, torch.randn(2, 3, 8), **kwargs[mask])
+    assert ran_compiled(jitted)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: parametrizations.weight_norm(nn.Linear(3, 4)),
+        lambda: nn.utils.weight_norm(nn.Conv1d(3, 4, 2)),
+        lambda: parametrizations.spectral_norm(nn.Linear(3, 4)),
+        lambda: nn.utils.spectral_norm(nn.Linear(3, 4)),
+        lambda: parametrizations.orthogonal(nn.Linear(3, 3)),
+    ],
+    ids=["weight_norm", "weight_norm by hooks", "spectral_norm", "spectral_norm by hooks", "orthogonal"],
+)
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_parametrizations(make, training):
+    with torch.no_grad():  # so that what hooks computed can be copied
+        module = make().train(training)
+    as_eager(module, torch.randn(2, 3, 3))
+
+
+def test_a_parametrization_of_ones_own():
+    class Symmetric(nn.Module):
+        def forward(self, x):
+            return x.triu() + x.triu(1).mT
+
+    module = nn.Linear(3, 3)
+    parametrize.register_parametrization(module, "weight", Symmetric())
+    assert ran_compiled(as_eager(module, torch.randn(2, 3)))
+
+
+IN_PLACE = [
+    *(nn.ReLU, nn.ReLU6, nn.Hardtanh, nn.LeakyReLU, nn.ELU, nn.SELU, nn.CELU, nn.SiLU, nn.Mish, nn.Hardsigmoid),
+    *(nn.Hardswish, nn.Dropout, nn.Dropout1d, nn.AlphaDropout, nn.FeatureAlphaDropout),
+]
+
+
+@pytest.mark.parametrize("layer", IN_PLACE)
+def test_layers_in_place_write_to_their_input(layer):
+    jitted = as_eager(layer(inplace=True), torch.randn(2, 3, 4))
+    assert ran_compiled(jitted)
+
+
+# ---- operators of one's own ----
+
+
+@torch.library.custom_op("thunder_tests::scaled_sine", mutates_args=())
+def scaled_sine(x: torch.Tensor, scale: float) -> torch.Tensor:
+    return torch.from_numpy(x.detach().numpy().copy()).sin() * scale
+
+
+@scaled_sine.register_fake
+def _(x, scale):
+    return torch.empty_like(x)
+
+
+@torch.library.custom_op("thunder_tests::clip_in_place", mutates_args=("x",))
+def clip_in_place(x: torch.Tensor) -> None:
+    x.clamp_(0, 1)
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return 3 * x**2 * grad
+
+
+def _with_a_custom_operator(x):
+    return scaled_sine(x + 1, 2.0) * 2
+
+
+def _with_a_custom_operator_that_writes(x):
+    y = x * 2
+    clip_in_place(y)
+    return y + 1
+
+
+def _with_a_function_of_its_own(x):
+    return Cube.apply(x * 2) + 1
+
+
+PROGRAMS = [_with_a_custom_operator, _with_a_custom_operator_that_writes, _with_a_function_of_its_own]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_custom_operators_are_compiled(program):
+    x, jitted = torch.randn(3, 4), thunder.jit(program)
+    for _ in range(2):
+        torch.testing.assert_close(jitted(x), program(x))
+    assert ran_compiled(jitted)
