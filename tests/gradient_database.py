@@ -17,10 +17,6 @@ DIFFERENTIABLE = [op for op in DATABASE if op.supports_autograd and op.name not 
 
 # What is known to be unlike eager, and why.
 KNOWN = {
-    "fill": "the result, which depends on no input, does not require gradients; eager's does, and they are zero",
-    "zero_": "the result, which depends on no input, does not require gradients; eager's does, and they are zero",
-    "masked.norm": "of nothing: the result, a constant, does not require gradients; eager's does, and they are zero",
-    "cdist": "of nothing: the result, a constant, does not require gradients; eager's does, and they are zero",
     "native_layer_norm": "the statistics have gradients too, which eager's do not",
     "linalg.lstsq": "fake tensors say that the singular values require gradients; they get none",
 }

@@ -199,6 +199,24 @@ def test_the_script_gets_its_arguments_and_its_gradients(run, tmp_path):
     assert "['train.py', '--steps', '3']" in done.stderr and done.stderr.rstrip().endswith("True")
 
 
+def test_with_gradients_the_stages_of_the_backward_are_shown_and_kept(run, tmp_path):
+    (tmp_path / "train.py").write_text(
+        "import torch\n\n"
+        "def loss(x):\n    return (x.tanh() * x).sum()\n\n"
+        "if __name__ == '__main__':\n"
+        "    x = torch.ones(3, requires_grad=True)\n"
+        "    loss(x).backward()\n"
+        "    print(x.grad is not None)\n"
+    )
+    done = run("trace", "train.py:loss", "--target", "cpu", "--grad", "--out", "session")
+    assert done.returncode == 0, done.stderr
+    assert "backward 0" in done.stdout and "ltorch.tanh_backward(" in done.stdout
+    assert [p.name for p in sorted((tmp_path / "session" / "backward").glob("*.py"))] == [
+        "00-backward.py", "01-transform-for-execution.py", "02-delete-last-used.py",
+    ]  # fmt: skip
+    assert "train.py:4:     return (x.tanh() * x).sum()" in (tmp_path / "session/backward/00-backward.py").read_text()
+
+
 def test_a_module_is_found_as_python_finds_it(run, tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")

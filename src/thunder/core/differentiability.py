@@ -10,6 +10,10 @@ from thunder.core.symbol import BoundSymbol
 # Differentiation stops here.
 STOPS = frozenset({prims.detach})
 
+# Their results require gradients wherever an input does, also where what they compute passes none on: a count of
+# elements that are not zero, say. The gradients are zero.
+REQUIRE = frozenset(f"ltorch.{name}" for name in ("cdist", "copysign", "dist", "fill", "norm", "vector_norm", "zero"))
+
 
 def differentiable_outputs(bound_symbol: BoundSymbol, active: set[Proxy]) -> list[TensorProxy]:
     """The outputs of a call that depend, by floating point operations, on the values in `active`.
@@ -19,6 +23,8 @@ def differentiable_outputs(bound_symbol: BoundSymbol, active: set[Proxy]) -> lis
     if not active.intersection(bound_symbol.inputs) or bound_symbol.symbol in STOPS:
         return []
     outputs = [p for p in bound_symbol.outputs if isinstance(p, TensorProxy) and is_inexact(p.dtype)]
+    if bound_symbol.symbol.id in REQUIRE:
+        return outputs
     if bound_symbol.subsymbols:
         inner = set(active.intersection(bound_symbol.inputs))
         for sub in bound_symbol.subsymbols:
