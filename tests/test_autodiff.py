@@ -315,3 +315,27 @@ def test_a_module_trains_as_in_eager_with_batch_norm_and_dropout():
 
 def test_shapes_that_depend_on_values_are_differentiated():
     assert_same_gradients(lambda x: x[x.detach() > 0] * 2, leaf(4, 4))
+
+
+def saved_by(program, *args):
+    jitted = thunder.jit(program)
+    jitted(*args)
+    return {p.name: p.numel * p.dtype.itemsize for p in thunder.last_traces(jitted)[-1].output[1]}
+
+
+def test_cheap_chains_are_computed_again_rather_than_saved():
+    def program(x, w):
+        mask = F.dropout(x @ w, 0.5)
+        return ((mask * 2 + 1).t() @ w).relu() @ w
+
+    saved = saved_by(program, leaf(8, 8), leaf(8, 8))
+    assert sorted(saved.values()) == [64, 512, 512, 512, 512]  # the mask, x, w, what is dropped from, what relu gives
+    assert_same_gradients(program, leaf(8, 8), leaf(8, 8))
+
+
+def test_inputs_that_are_written_are_not_saved_for_what_they_were():
+    def program(x):
+        x.mul_(2)
+        return x.relu() * x
+
+    assert "x" not in saved_by(program, leaf(3) * 1)

@@ -73,6 +73,9 @@ def _elementwise_output(name: str, args: tuple, dtype: torch.dtype | None = None
     return tensor(first, dtype=dtype, device=on.device, strides=elementwise_strides(tensors, first.shape))
 
 
+elementwise: set[Symbol] = set()
+
+
 def _elementwise(name: str, output_dtype: Callable[[torch.dtype], torch.dtype] | None = None) -> Symbol:
     def rule(*args: TensorProxy | Number) -> TensorProxy:
         dtype = None
@@ -81,7 +84,9 @@ def _elementwise(name: str, output_dtype: Callable[[torch.dtype], torch.dtype] |
         return _elementwise_output(name, args, dtype)
 
     rule.__name__ = name
-    return prim()(rule)
+    symbol = prim()(rule)
+    elementwise.add(symbol)
+    return symbol
 
 
 def _to_bool(_: torch.dtype) -> torch.dtype:
@@ -505,7 +510,9 @@ def _scan(name: str) -> Symbol:
         return tensor(a)
 
     rule.__name__ = name
-    return prim()(rule)
+    symbol = prim()(rule)
+    elementwise.add(symbol)
+    return symbol
 
 
 cumprod = _scan("cumprod")

@@ -1,9 +1,12 @@
-"""Questions about traces: which fusions there are, a script that reproduces one, why the rest is not fused."""
+"""Questions about traces: which fusions there are, a script that reproduces one, why the rest is not fused, memory."""
 
 from thunder.core import prims
 from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import Event, Trace
+from thunder.examine.memory_use import Memory, memory
 from thunder.executors.nvfuserex import FusionDefinitionWrapper, repro
+
+__all__ = ["Memory", "get_fusion_symbols", "get_fusions", "get_nvfuser_repro", "memory", "why_not_fused"]
 
 
 def get_fusion_symbols(trace: Trace) -> list[BoundSymbol]:

@@ -58,6 +58,7 @@ class Acquired:
         history: what ran while tracing, where that is recorded.
         needs_gradients: whether what comes out must be able to give gradients. The computation then returns two flat
             tuples, and the epilogue makes what the program returns.
+        written: the inputs that the epilogue writes to.
     """
 
     computation: Trace = field(default_factory=lambda: Trace("computation"))
@@ -68,6 +69,7 @@ class Acquired:
     only_once: str | None = None
     history: History | None = None
     needs_gradients: bool = False
+    written: tuple[TensorProxy, ...] = ()
 
 
 def acquire(
@@ -119,6 +121,7 @@ def _acquire(
             if gradients:
                 ending.require_gradients()
             ending.write_computation()
+            acquired.written = tuple(i.proxy for i in ending.written)
             tracer.checkpoints.fold()
         finally:
             dependence.roll_back()

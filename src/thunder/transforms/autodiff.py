@@ -24,6 +24,7 @@ from thunder.core.trace import PassTimer, Trace, TraceRecorder, record
 from thunder.transforms.dead_code_elimination import dead_code_elimination
 from thunder.transforms.gradients import augmented_rules, by_torch, gradient_rules, rewrites
 from thunder.transforms.kept_graphs import with_kept_graph
+from thunder.transforms.rematerialization import cheapest
 
 FORWARD = "Augmented forward"
 BACKWARD = "Backward"
@@ -55,12 +56,14 @@ class Differentiated:
         outputs: the tensors that the computation returns, each once, in order.
         inputs: the computation's arguments.
         saved: what the forward saves, in order.
+        repeated: the statements of the forward, in order, that the backward runs again to have what is not saved.
     """
 
     forward: Trace
     outputs: tuple[TensorProxy, ...]
     inputs: tuple[Proxy, ...]
     saved: tuple[Proxy, ...]
+    repeated: tuple[BoundSymbol, ...]
     _steps: list[Step]
     _renamed: dict[Proxy, Proxy]
     _names: set[str]
@@ -88,6 +91,7 @@ class Differentiated:
                 trace.bound_symbols = [s.with_values(self._renamed) for s in trace.bound_symbols]
                 trace.output = map_proxies(trace.output, self._renamed)
             trace.bound_symbols = dead_code_elimination(trace).bound_symbols
+            trace.bound_symbols = with_repeated(trace, self.repeated)
             free = free_values(trace)
             used = tuple(i for i, p in enumerate(self.saved) if p in free)
             trace.args = (*(self.saved[i] for i in used), *grads)
@@ -118,6 +122,28 @@ def pull_back(recorder: TraceRecorder, steps: Sequence[Step], pairs: Gradients) 
     return found
 
 
+def with_repeated(trace: Trace, repeated: Sequence[BoundSymbol]) -> list[BoundSymbol]:
+    """The statements of `trace`, each behind those of `repeated` that it is the first to need."""
+    producer = {p: s for s in repeated for p in s.outputs}
+    made: set[Proxy] = set()
+    result: list[BoundSymbol] = []
+
+    def make(p: Proxy) -> None:
+        if p in producer and p not in made:
+            for x in producer[p].inputs:
+                make(x)
+            made.update(producer[p].outputs)
+            result.append(producer[p])
+
+    for statement in trace.bound_symbols:
+        for p in statement.inputs:
+            make(p)
+        result.append(statement)
+    for p in unique_proxies(trace.output):
+        make(p)
+    return result
+
+
 def free_values(trace: Trace) -> set[Proxy]:
     """The values that a trace uses and does not compute."""
     made: set[Proxy] = set()
@@ -139,8 +165,11 @@ def _name_gradients(trace: Trace, found: dict[Proxy, TensorProxy], known: set[Pr
             g.name = trace.new_name(f"grad_{p.name}")
 
 
-def differentiate(trace: Trace) -> Differentiated:
-    """The forward and the backward of a computation, whose output is (results, values to write back)."""
+def differentiate(trace: Trace, written: Iterable[Proxy] = ()) -> Differentiated:
+    """The forward and the backward of a computation, whose output is (results, values to write back).
+
+    `written` are the inputs that are written to afterwards.
+    """
     with PassTimer() as timer:
         forward = trace.derived([], FORWARD)
         with record(forward) as recorder:
@@ -148,10 +177,11 @@ def differentiate(trace: Trace) -> Differentiated:
             builder.active.update(p for p in trace.args if isinstance(p, TensorProxy) and p.requires_grad)
             steps = builder.steps(trace.bound_symbols, forward.bound_symbols)
         outputs = unique_proxies(trace.output)
-        result = Differentiated(forward, outputs, trace.args, (), steps, builder.renamed, forward.names)
+        result = Differentiated(forward, outputs, trace.args, (), (), steps, builder.renamed, forward.names)
         full, _ = result.backward()
         free = free_values(full)
-        result.saved = _in_order(forward, free)
+        plan = cheapest(forward.bound_symbols, forward.args, free, written)
+        result.saved, result.repeated = plan.saved, plan.repeated
         forward.output = (trace.output, result.saved)
         forward.bound_symbols = dead_code_elimination(forward).bound_symbols
         timer.stamp(forward)
@@ -166,12 +196,6 @@ def steps_of(
     builder.active.update(active)
     steps = builder.steps(statements, emitted)
     return emitted, steps, builder.renamed
-
-
-def _in_order(forward: Trace, values: set[Proxy]) -> tuple[Proxy, ...]:
-    """Those of `values` that the forward has, in the order in which it gets them."""
-    made = (p for statement in forward.bound_symbols for p in statement.outputs)
-    return tuple(p for p in dict.fromkeys((*forward.args, *made)) if p in values)
 
 
 class _Builder:
