@@ -1,13 +1,18 @@
 """Which recorder, if any, the current thread's calls of symbols go to."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 
 class Recorder(Protocol):
-    """What a symbol hands its calls to while a trace is made."""
+    """What a symbol hands its calls to while a trace is made.
+
+    `calls_of_program` takes those calls that the traced program itself makes.
+    """
+
+    calls_of_program: Callable[[Any, tuple, dict[str, Any]], Any] | None
 
     def call(self, symbol: Any, args: tuple, kwargs: dict[str, Any]) -> Any: ...
 

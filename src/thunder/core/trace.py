@@ -171,6 +171,8 @@ class TraceRecorder:
         self.observer = current_observer()
         self.counter = 0
         self.context_names: dict[Callable, str] = {}
+        # Takes the calls of symbols that the traced program itself makes, on what it holds in place of tensors.
+        self.calls_of_program: Callable[[Symbol, tuple, dict[str, Any]], Any] | None = None
 
     def context_name(self, stem: str, implementation: Callable) -> str:
         """The name of an operation that lives in the trace's context, one for each implementation."""
@@ -180,6 +182,8 @@ class TraceRecorder:
 
     def call(self, symbol: Symbol, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Infer what `symbol` returns, record the call, return proxies."""
+        if self.calls_of_program is not None and len(self.scopes) == 1 and _has_tensor((args, kwargs)):
+            return self.calls_of_program(symbol, args, kwargs)
         if symbol.is_prim:
             output = symbol.meta(*args, **kwargs)
             self.keep(BoundSymbol(symbol, args, kwargs, output))
@@ -207,6 +211,15 @@ class TraceRecorder:
             if name not in self.trace.names:
                 self.trace.names.add(name)
                 return name
+
+
+def _has_tensor(tree: Any) -> bool:
+    """Whether nested arguments hold a tensor, which is no proxy."""
+    if isinstance(tree, tuple | list):
+        return any(map(_has_tensor, tree))
+    if isinstance(tree, dict):
+        return any(map(_has_tensor, tree.values()))
+    return isinstance(tree, torch.Tensor)
 
 
 @contextmanager

@@ -3,8 +3,10 @@
 An executor runs operations. An `OperatorExecutor` runs single ones; a `FusionExecutor` compiles regions of them.
 """
 
+import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 from thunder.core.symbol import BoundSymbol, Symbol, Tag
@@ -53,18 +55,45 @@ class OperatorExecutor(Executor):
         meta: Callable | None = None,
         module: str | None = None,
         tags: tuple[Tag, ...] = (),
+        replaces: Callable | str | None = None,
     ) -> Symbol:
-        """A new operation that `fn` runs; its metadata is that of the operation `like`, or `meta`'s."""
+        """A new operation that `fn` runs; jitted programs call it as a function.
+
+        Args:
+            like, meta: its metadata is that of the operation `like`, or what `meta` makes: it takes the operation's
+                arguments, proxies for tensors, and returns proxies (`thunder.core.trace.tensor`).
+            replaces: a torch callable, or its name ("torch.nn.functional.relu"), calls of which become calls of this
+                operation in every program that is jitted from now on.
+
+        Raises:
+            ValueError: neither or both of `like` and `meta` are given, or torch has no such callable.
+        """
         if (like is None) == (meta is None):
             raise ValueError(f"operator {name!r} needs either like= or meta=")
         rule = meta if like is None else like.meta
         tags = tags or tuple(like.tags if like else ())
-        return Symbol(name, module, rule, is_prim=True, tags=tags, implementation=fn)
+        symbol = Symbol(name, module, rule, is_prim=True, tags=tags, implementation=fn)
+        if replaces is not None:
+            _language().torch_functions[_callable(replaces)] = symbol
+        return symbol
 
     def register_implementation(
-        self, symbol: Symbol, operator: Symbol, *, checker: Callable[..., bool] | None = None
+        self, symbol: Symbol | str, operator: Symbol, *, checker: Callable[..., bool] | None = None
     ) -> None:
-        """Run `symbol` by calling `operator` with the same arguments, where `checker` (if any) allows."""
+        """Run `symbol` by calling `operator` with the same arguments, where `checker` (if any) allows.
+
+        `symbol` may be the name of the torch callable that is recorded as it: "torch.nn.functional.layer_norm".
+
+        Raises:
+            ValueError: torch has no such callable, or it is recorded as no operation of its own.
+        """
+        if isinstance(symbol, str):
+            found = _language().torch_functions.get(_callable(symbol))
+            if found is None:
+                raise ValueError(
+                    f"{symbol} is recorded as no operation of its own; register an operator that replaces it"
+                )
+            symbol = found
         self.implementations[symbol] = Implementation(operator, checker)
 
     def implementation(self, bound_symbol: BoundSymbol) -> Symbol | None:
@@ -75,6 +104,21 @@ class OperatorExecutor(Executor):
         if found.checker is not None and not found.checker(*bound_symbol.args, **bound_symbol.kwargs):
             return None
         return found.symbol
+
+
+def _language() -> ModuleType:
+    """The tables of torch's callables. They are not imported with this file, whose users they may be."""
+    return importlib.import_module("thunder.torch.language")
+
+
+def _callable(function: Callable | str) -> Callable:
+    """The torch callable of a dotted name, or the callable itself."""
+    if not isinstance(function, str):
+        return function
+    found = _language().find(function.removeprefix("torch."))
+    if found is None:
+        raise ValueError(f"torch has no {function}")
+    return found
 
 
 class FusionExecutor(Executor):

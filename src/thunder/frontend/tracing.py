@@ -24,7 +24,7 @@ from thunder.core.differentiability import mark_differentiable
 from thunder.core.errors import NotRepresentable, UnsupportedError
 from thunder.core.proxies import TensorProxy
 from thunder.core.pytree import tree_flatten, tree_map
-from thunder.core.recording import recording
+from thunder.core.recording import current_recorder, recording
 from thunder.core.symbol import BoundSymbol, Symbol, map_proxies, unique_proxies
 from thunder.core.trace import Trace
 from thunder.core.views import view_steps
@@ -156,11 +156,13 @@ class Tracer(TorchFunctionMode):
         """What the program returns, its torch calls recorded."""
         self.start = sys._getframe()
         self.thread = threading.get_ident()
+        recorder = current_recorder()
+        recorder.calls_of_program = self.call_of_program
         try:
             with self, self.observer, tracing_autograd_calls(self):
                 return program(*args, **kwargs)
         finally:
-            self.thread = None
+            self.thread = recorder.calls_of_program = None
 
     # ---- values ----
 
@@ -429,6 +431,8 @@ class Tracer(TorchFunctionMode):
             del statements[before:]
             self.annotate(e)
             raise
+        if symbol.is_prim and symbol.module != "prims" and torch.is_grad_enabled():  # an operator from outside
+            _follow_gradients(statements[before:])
         self.stamp(before, handles)
         bound_symbol = statements[-1] if len(statements) > before else None
         if symbol in updates and (targets := updates[symbol](*proxy_args, **proxy_kwargs)):
@@ -437,6 +441,15 @@ class Tracer(TorchFunctionMode):
                 value.requires_grad = False  # these are statistics
                 self.assign(handles[target], value)
         return self.wrap(out, bound_symbol, handles)
+
+    def call_of_program(self, symbol: Symbol, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Record a call of an operation that the program makes by its symbol: `thunder.torch.add(a, b)`."""
+        if symbol.implementation is None:
+            raise UnsupportedError(
+                f"{symbol.id} runs nothing.", "Register an operator with a function that runs it.", self.site().source
+            )
+        with self.unobserved(), torch._C.DisableTorchFunction():
+            return self.call(symbol, symbol.implementation, args, kwargs)
 
     def opaque(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Record a call that has no rule."""
@@ -734,6 +747,15 @@ def _without_inplace(func: Callable, args: tuple, kwargs: dict[str, Any]) -> tup
         return args, {k: v for k, v in kwargs.items() if k != "inplace"}, kwargs["inplace"]
     position = _inplace_position(func) if len(args) > 1 else len(args)
     return args[:position] + args[position + 1 :], kwargs, args[position] if position < len(args) else False
+
+
+def _follow_gradients(operators: list[BoundSymbol]) -> None:
+    """Derivatives go through operators that are not ours: torch's autograd tells them from what runs these."""
+    for statement in operators:
+        if any(p.requires_grad for p in statement.inputs if isinstance(p, TensorProxy)):
+            for p in statement.outputs:
+                if isinstance(p, TensorProxy):
+                    p.requires_grad = dtypes.is_inexact(p.dtype)
 
 
 def _called(func: Callable) -> str:
