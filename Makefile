@@ -11,7 +11,7 @@ VENV ?= .venv
 .PHONY: demo test test-light opdb opdb-grad bench lint clean
 
 demo: $(VENV)/.installed
-	@$(VENV)/bin/thunder trace fixtures/quickstart.py:foo
+	@$(VENV)/bin/thunder trace -v fixtures/quickstart.py:foo
 
 test: $(VENV)/.installed lint
 	$(VENV)/bin/python -m pytest

@@ -1,6 +1,8 @@
 """`thunder trace` end to end: what it prints, records and exits with."""
 
+import contextlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -78,6 +80,32 @@ def test_show_prints_the_same_without_running_anything(traced):
     shown = thunder("show", cwd=directory, CUDA_VISIBLE_DEVICES="")
     assert shown.returncode == 0
     assert shown.stdout == printed
+
+
+def test_changes_are_printed_in_place_of_whole_stages(traced):
+    directory, _ = traced
+    printed = thunder("show", "--changes", cwd=directory).stdout
+    assert printed.count("def computation(a, b):") == 1
+    assert "  - e = ltorch.mul(a, a)  result never used  quickstart.py:7\n" in printed
+    assert "  - d = ltorch.add(a, b)  replaced by c: same operation on the same inputs" in printed
+    assert "  + nvFusion0 (add, mul)  by nvfuser" in printed and "  + 1 del" in printed
+    assert "fd.ops" not in printed and "equal to eager" in printed
+
+
+@pytest.mark.parametrize(("options", "stages"), [((), 1), (("-v",), 4), (("--only", "stages"), 4)])
+def test_on_a_terminal_it_is_short_unless_more_is_asked_for(traced, options, stages):
+    directory, _ = traced
+    terminal, end = os.openpty()
+    command = [sys.executable, "-m", "thunder_cli", "show", "--no-color", *options]
+    process = subprocess.Popen(command, cwd=directory, env=environment(), stdout=end)
+    os.close(end)
+    printed = b""
+    with contextlib.suppress(OSError):  # the end, on Linux
+        while chunk := os.read(terminal, 4096):
+            printed += chunk
+    os.close(terminal)
+    assert process.wait() == 0
+    assert printed.count(b"def computation(a, b):") == stages
 
 
 def test_colour_adds_escape_codes_and_changes_nothing_else(traced):

@@ -31,7 +31,12 @@ ONLY_PART = Annotated[str | None, typer.Option("--only", help=f"Print one part: 
 JSON = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 NO_COLOR = Annotated[bool, typer.Option("--no-color", help="Print without colours, also on a terminal.")]
 SESSION = Annotated[str | None, typer.Option("--session", "-s", help="The session's name or directory; the last one.")]
-VERBOSE = Annotated[bool, typer.Option("--verbose", "-v", help="Also print prologue and epilogue.")]
+VERBOSE = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print whole stages, also on a terminal, and prologue and epilogue.")
+]
+CHANGES = Annotated[
+    bool, typer.Option("--changes", help="Print what each pass changed, not whole stages; so it is on a terminal.")
+]
 
 
 def trace(
@@ -54,6 +59,7 @@ def trace(
         Path | None, typer.Option(help="Write the session to this directory, not to .thunder/sessions.")
     ] = None,
     timeout: Annotated[float | None, typer.Option(min=0.001, help="Stop the program after so many seconds.")] = None,
+    changes: CHANGES = False,
     verbose: VERBOSE = False,
 ) -> None:
     """Show what thunder makes of a function or module.
@@ -81,7 +87,7 @@ def trace(
         grad=grad,
         timeout=timeout,
     )
-    view = JsonView(part) if json else TerminalView(Printer(no_color), part, verbose)
+    view = JsonView(part) if json else terminal_view(no_color, part, verbose, changes)
     kept = Session(command=shlex.join(["thunder", *sys.argv[1:]]), created=session.now())
     follow(process.run(job, device.worker_environment(chosen, virtual)), view, kept)
     code = exit_code(kept)
@@ -92,6 +98,12 @@ def trace(
         print_remarks(part, kept)
         part.check(kept.stages)
     raise typer.Exit(code)
+
+
+def terminal_view(no_color: bool, part: Part, verbose: bool, changes: bool) -> TerminalView:
+    """What each pass changed on a terminal or where that is asked for; else whole stages, which are programs."""
+    short = changes or (sys.stdout.isatty() and not verbose)
+    return TerminalView(Printer(no_color), part, verbose, short)
 
 
 def follow(events: Iterable[Event], view: JsonView | TerminalView, kept: Session) -> None:

@@ -17,11 +17,14 @@ from thunder_cli.events import (
     Stage,
     Started,
 )
+from thunder_cli.render.changes import change_lines
 from thunder_cli.render.part import SHOWN_TRACES, Part
 from thunder_cli.render.printer import Printer
 from thunder_cli.render.repro import repro_script
 
 LABEL = 10
+SHOWN_LINES = 40  # of the first stage, where only changes are shown
+SHOWN_CHANGES = 16  # of a later one
 LISTED = 6  # operations and lines of a fusion that a title lists
 
 
@@ -32,10 +35,13 @@ class TerminalView:
         printer: where to.
         part: what is shown.
         verbose: also prologue and epilogue, and tracebacks of ours.
+        changes: of later stages only what the pass changed, of fusions only the facts.
     """
 
-    def __init__(self, printer: Printer, part: Part, verbose: bool = False):
+    def __init__(self, printer: Printer, part: Part, verbose: bool = False, changes: bool = False):
         self.printer, self.part, self.verbose = printer, part, verbose
+        self.changes = changes and part.is_whole
+        self.previous: dict[str, Stage] = {}
         self.fusions: list[str] = []
         self.on: Started | None = None
 
@@ -82,10 +88,42 @@ class TerminalView:
         elif event.trace in SHOWN_TRACES or self.verbose:
             trace = "" if event.trace == "computation" else f"{event.trace} "
             self.heading(f"{trace}{event.index}  {event.title}", summary(event), "#")
-            self.printer.code(event.text, "python")
+            if not self.changes:
+                self.printer.code(event.text, "python")
+            elif event.trace in self.previous:
+                self.changed(self.previous[event.trace], event)
+            else:
+                self.beginning(event)
+        self.previous[event.trace] = event
+
+    def beginning(self, event: Stage) -> None:
+        """The function of a stage, cut if it is long."""
+        lines = event.text.splitlines()
+        start = next((i for i, line in enumerate(lines) if line.startswith("def ")), 0)
+        shown = lines[start : start + SHOWN_LINES]
+        self.printer.code("\n".join(shown), "python")
+        if more := len(lines) - start - len(shown):
+            self.printer.line(f"  ... {more} more lines (-v)")
+
+    def changed(self, before: Stage, after: Stage) -> None:
+        """What a pass did, aligned."""
+        lines = change_lines(before, after)
+        if not lines:
+            self.printer.line("  nothing changed")
+        shown = lines[:SHOWN_CHANGES]
+        widths = [max((len(line[i]) for line in shown), default=0) for i in (1, 2)]
+        for sign, what, why, where in shown:
+            text = f"  {sign} {what:{min(widths[0], 44)}}  {why:{min(widths[1], 60)}}  {where}".rstrip()
+            self.printer.line(text, {"-": "red", "+": "green"}.get(sign, ""))
+        if more := len(lines) - len(shown):
+            self.printer.line(f"  ... {more} more changes (-v)")
 
     def fusion(self, event: Fusion) -> None:
         self.fusions.append(event.path)
+        if self.changes:
+            self.heading(fusion_title(event), "", "#")
+            self.printer.line(kernel_facts(event) if event.kernel else f"no kernel: {event.missing}")
+            return
         if self.part.only in (None, "fusions"):
             self.fusion_text(event, "definition", event.definition, "python")
         if self.part.only in (None, "kernels"):
@@ -111,6 +149,7 @@ class TerminalView:
 
     def recorded(self, event: Recorded) -> None:
         following = [f"thunder repro --fusion {self.fusions[0]}"] if self.fusions else []
+        following += ["thunder show --only kernels", "thunder why VALUE"] if self.changes and self.fusions else []
         self.field("session", f"{event.path}      next: {' · '.join([*following, 'thunder show'])}")
 
     def failure(self, event: Failure) -> None:
