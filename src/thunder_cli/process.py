@@ -46,6 +46,7 @@ def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
             if isinstance(event, Started):
                 started = True
                 limit.begin()
+            limit.told |= isinstance(event, Failure) and event.kind == "interrupted"
             if isinstance(event, Finished):
                 finished = True
             else:
@@ -58,7 +59,7 @@ def run(job: Job, environment: dict[str, str]) -> Iterator[Event]:
         worker.wait()
     if printed.rest:
         yield _output(printed.rest)
-    if not finished:
+    if not finished and not limit.told:
         yield _death(worker.returncode, job, limit) if started or limit.asked else _no_start(worker.returncode)
 
 
@@ -88,7 +89,7 @@ class Limit:
     def __init__(self, worker: "subprocess.Popen[bytes]", seconds: float | None):
         self.worker, self.seconds = worker, seconds
         self.deadline: float | None = None
-        self.asked = self.killed = self.interrupted = self.begun = False
+        self.asked = self.killed = self.interrupted = self.begun = self.told = False
         self.ended: float | None = None
 
     def begin(self) -> None:

@@ -1,9 +1,13 @@
 """Programs that raise, hang, exit or die: the right error, and what was traced until then."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 
 import pytest
-from running_thunder import thunder
+from running_thunder import environment, thunder
 
 from thunder_cli.errors import CommandError
 from thunder_cli.tracing import executors
@@ -154,3 +158,17 @@ def test_a_session_that_cannot_be_written_is_an_error_after_the_trace(directory,
     assert done.returncode == 2
     assert "── 3  Delete Last Used" in done.stdout and "equal to eager" in done.stdout
     assert "the session was not written to .thunder/sessions" in done.stderr and "--out DIR" in done.stderr
+
+
+def test_ctrl_c_ends_it_with_130_and_keeps_what_was_traced(tmp_path):
+    """To the whole group of processes, as a terminal sends it."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "thunder_cli", "trace", "program.py:hangs", "--target", "cpu"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), start_new_session=True, **pipes)
+    while not process.stdout.readline().startswith("inputs"):
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in said and "Traceback" not in said
