@@ -108,6 +108,9 @@ def _called_function(frame: FrameType) -> tuple[Any, Any]:
     function = frame.f_globals.get(code.co_name)
     if getattr(function, "__code__", None) is code:
         return function, first
+    for name in code.co_freevars:
+        if isinstance(wrapped := frame.f_locals.get(name), FunctionType):  # a decorator's closure
+            return wrapped, first
     module = frame.f_globals.get("__name__")
     return SimpleNamespace(__name__=code.co_name, __qualname__=code.co_qualname, __module__=module), first
 
