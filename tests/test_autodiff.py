@@ -267,14 +267,58 @@ def test_whether_inputs_require_gradients_is_guarded():
     assert thunder.cache_misses(jitted) == 3 and jitted(x, y).requires_grad and thunder.cache_misses(jitted) == 3
 
 
-def test_a_backward_inside_the_program_runs_plainly():
-    def program(x):
-        y = x.detach().requires_grad_()
-        (y * y).sum().backward()
-        return x * y.grad
+def computes_gradients(x):
+    y = x.detach().requires_grad_()
+    (y * y).sum().backward()
+    return x * y.grad
 
-    with pytest.warns(UserWarning, match="run plainly"):
-        assert_same_gradients(program, leaf(3), plain=True)
+
+def hooks_a_tensor(x):
+    y = x * 2
+    y.register_hook(lambda g: g * 3)
+    return y.sin()
+
+
+class Hooked(torch.nn.Module):
+    def forward(self, x):
+        return x * x
+
+
+hooked = Hooked()
+hooked.register_full_backward_hook(lambda module, of_inputs, of_outputs: (of_inputs[0] * 2,))
+
+
+def writes_behind_autograd(x):
+    y = x * 2
+    y.data.mul_(3)
+    return y * y
+
+
+def writes_to_a_view_without_gradients(x):
+    y = x * 2
+    with torch.no_grad():
+        y[0].zero_()
+    return y * y
+
+
+@pytest.mark.filterwarnings("ignore:.*is run plainly")
+@pytest.mark.parametrize(
+    "program",
+    [computes_gradients, hooks_a_tensor, hooked, writes_behind_autograd, writes_to_a_view_without_gradients],
+)
+def test_what_asks_for_gradients_inside_is_run_plainly(program):
+    assert_same_gradients(program, leaf(3, 3), plain=True)
+
+
+def test_values_that_a_transform_has_made_are_differentiated():
+    def to_primitives(trace):
+        return trace.derived([leaf for s in trace.bound_symbols for leaf in s.leaves()], "Primitives")
+
+    x = leaf(3, 3)
+    thunder.jit(lambda x: F.gelu(x) * x.softmax(-1), transforms=[to_primitives])(x).sum().backward()
+    y = x.detach().requires_grad_()
+    (F.gelu(y) * y.softmax(-1)).sum().backward()
+    torch.testing.assert_close(x.grad, y.grad)
 
 
 def test_saved_tensors_are_free_once_the_backward_has_run():

@@ -347,7 +347,8 @@ class Compiled:
         for transform in (dead_code_elimination, *map(_named, self.data.transforms)):
             traces.append(transform(traces[-1]))
         if acquired.needs_gradients:
-            differentiated = differentiate(traces[-1], acquired.written)
+            known = {p for statement in traces[0].bound_symbols for p in statement.outputs}
+            differentiated = differentiate(traces[-1], acquired.written, known)
             traces.append(differentiated.forward)
             backward = torch_autograd.Backward(differentiated, self.stages, compile_backward)
         traces += self.stages(traces[-1])[1:]

@@ -75,6 +75,10 @@ class Handle:
         """Whether the view is one that gradients do not go through."""
         return any(step.symbol is prims.detach for step in self.steps or ())
 
+    def is_cut_off(self) -> bool:
+        """Whether gradients do not go through the view, or through one that it is a view of."""
+        return self.is_detached or (self.parent is not None and self.parent.is_cut_off())
+
     def current(self) -> TensorProxy:
         """The proxy of the tensor's present value; records the view again if its base was written."""
         if self.seen != self.storage.version:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.utils.checkpoint as torch_checkpoint
 from torch.autograd import Function
+from torch.nn.modules._functions import BackwardHookFunction
 
 from thunder.core.region import region, used_outside
 from thunder.core.trace import Trace
@@ -47,6 +48,8 @@ def _traced_apply(cls: type, *args: Any, **kwargs: Any) -> Any:
     tracer = current_tracer()
     if tracer is None or tracer.is_unobserved:
         return _apply(cls, *args, **kwargs)
+    if cls is BackwardHookFunction:
+        raise tracer.hook("A backward hook of a module")
     if cls is torch_checkpoint.CheckpointFunction:
         function, _, *rest = args
         with tracer.checkpoints.region():

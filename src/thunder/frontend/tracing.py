@@ -270,6 +270,13 @@ class Tracer(TorchFunctionMode):
             self.site().source,
         )
 
+    def hook_inside(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        raise self.hook(f"{_called(func)} inside the jitted function")
+
+    def hook(self, what: str) -> NotRepresentable:
+        way_out = "Register it on what goes into the jitted function, or comes out of it."
+        return NotRepresentable(f"{what} asks for gradients of what is computed inside.", way_out, self.site().source)
+
     @contextmanager
     def unobserved(self) -> Iterator[None]:
         """What runs inside is not the program."""
@@ -572,18 +579,20 @@ class Tracer(TorchFunctionMode):
 
     def with_history(self, handle: Handle, value: TensorProxy) -> TensorProxy:
         """`value`, which a tensor gets by a write, with the gradients that this tensor then has."""
+        if handle.parent is not None and (not torch.is_grad_enabled() or handle.is_cut_off()):
+            if handle.base.current().requires_grad:
+                raise NotRepresentable(
+                    "A tensor that requires gradients is written to through a view that is detached, or without them.",
+                    "Write to the tensor itself.",
+                    self.site().source,
+                )
+            return value
         old = handle.current()
         if not old.requires_grad or value.requires_grad:
             return value
         if torch.is_grad_enabled():
             value.requires_grad = True  # as eager says, though they are zero
             return value
-        if handle.parent is not None:
-            raise NotRepresentable(
-                "A view of a tensor that requires gradients is written to under torch.no_grad().",
-                "Write to the tensor itself, or outside of the jitted function.",
-                self.site().source,
-            )
         value = prims.graft(value, old)  # eager does not see the write: gradients pass
         value.requires_grad = True
         self.grafted.add(value)
@@ -714,6 +723,9 @@ _handlers: dict[Callable, _Handler] = {
     torch.Tensor.__setitem__: Tracer.setitem,
     torch.Tensor.requires_grad_: Tracer.requires_grad_,
     torch.Tensor.backward: Tracer.gradients_inside,
+    torch.Tensor.register_hook: Tracer.hook_inside,
+    torch.Tensor.retain_grad: Tracer.hook_inside,
+    torch.Tensor.register_post_accumulate_grad_hook: Tracer.hook_inside,
     torch.autograd.grad: Tracer.gradients_inside,
     torch.autograd.backward: Tracer.gradients_inside,
 }

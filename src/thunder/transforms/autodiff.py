@@ -165,15 +165,19 @@ def _name_gradients(trace: Trace, found: dict[Proxy, TensorProxy], known: set[Pr
             g.name = trace.new_name(f"grad_{p.name}")
 
 
-def differentiate(trace: Trace, written: Iterable[Proxy] = ()) -> Differentiated:
+def differentiate(trace: Trace, written: Iterable[Proxy] = (), known: set[Proxy] | None = None) -> Differentiated:
     """The forward and the backward of a computation, whose output is (results, values to write back).
 
-    `written` are the inputs that are written to afterwards.
+    Args:
+        written: the inputs that are written to afterwards.
+        known: the values whose `requires_grad` says whether gradients go through them; the others, which transforms
+            have made, depend on what they are computed from. All, if left out.
     """
     with PassTimer() as timer:
         forward = trace.derived([], FORWARD)
         with record(forward) as recorder:
             builder = _Builder(recorder)
+            builder.known = known
             builder.active.update(p for p in trace.args if isinstance(p, TensorProxy) and p.requires_grad)
             steps = builder.steps(trace.bound_symbols, forward.bound_symbols)
         outputs = unique_proxies(trace.output)
@@ -204,12 +208,14 @@ class _Builder:
     Attributes:
         active: the values that gradients go through.
         renamed: values that a rule computed, and the values of the trace that they are.
+        known: the values whose `requires_grad` counts; all, if None.
     """
 
     def __init__(self, recorder: TraceRecorder):
         self.recorder = recorder
         self.active: set[Proxy] = set()
         self.renamed: dict[Proxy, Proxy] = {}
+        self.known: set[Proxy] | None = None
 
     def steps(self, statements: Iterable[BoundSymbol], emitted: list[BoundSymbol], inner: bool = False) -> list[Step]:
         """The steps of `statements`; what runs is appended to `emitted`.
@@ -229,9 +235,15 @@ class _Builder:
 
     def active_outputs(self, statement: BoundSymbol, inner: bool) -> list[TensorProxy]:
         if not inner:
+            self.mark_unknown(statement)
             marked = [p for p in statement.outputs if isinstance(p, TensorProxy) and p.requires_grad]
             return marked if self.active.intersection(statement.inputs) else []
         return differentiable_outputs(statement, self.active)
+
+    def mark_unknown(self, statement: BoundSymbol) -> None:
+        if self.known is not None and not self.known.issuperset(statement.outputs):
+            for p in differentiable_outputs(statement, self.active):
+                p.requires_grad |= p not in self.known
 
     def differentiated(self, statement: BoundSymbol, emitted: list[BoundSymbol]) -> list[Step]:
         """The steps of one operation, by the first way that there is."""
