@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 import thunder.torch as ltorch
-from thunder.core import prims
+from thunder.core import prims, window_prims
 from thunder.core.errors import ValueChanged
 from thunder.core.symbol import Symbol
 from thunder.extend import OperatorExecutor, register_executor
@@ -225,22 +225,22 @@ def _over_last(name: str, dims: Sequence[int]) -> Callable:
     return getattr(torch.nn.functional, f"{name}{len(dims)}d")
 
 
-@implements(prims.max_pool)
+@implements(window_prims.max_pool)
 def max_pool(a: torch.Tensor, kernel: Sequence[int], *rest: Any) -> tuple[torch.Tensor, torch.Tensor]:
     return _over_last("max_pool", kernel)(a, kernel, *rest, return_indices=True)
 
 
-@implements(prims.avg_pool)
+@implements(window_prims.avg_pool)
 def avg_pool(a: torch.Tensor, kernel: Sequence[int], *rest: Any) -> torch.Tensor:
     return _over_last("avg_pool", kernel)(a, kernel, *(rest[:-1] if len(kernel) == 1 else rest))
 
 
-@implements(prims.adaptive_avg_pool)
+@implements(window_prims.adaptive_avg_pool)
 def adaptive_avg_pool(a: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
     return _over_last("adaptive_avg_pool", sizes)(a, sizes)
 
 
-@implements(prims.adaptive_max_pool)
+@implements(window_prims.adaptive_max_pool)
 def adaptive_max_pool(a: torch.Tensor, sizes: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
     return _over_last("adaptive_max_pool", sizes)(a, sizes, return_indices=True)
 
@@ -431,7 +431,7 @@ _ELSEWHERE: dict[Symbol, str] = {
     prims.embedding: "nn.functional.embedding",
     prims.flash_attention: "ops.aten._scaled_dot_product_flash_attention_for_cpu",
     prims.flash_attention_backward: "ops.aten._scaled_dot_product_flash_attention_for_cpu_backward",
-    prims.grid_sample: "nn.functional.grid_sample",
+    window_prims.grid_sample: "nn.functional.grid_sample",
     prims.embedding_backward: "ops.aten.embedding_dense_backward",
     prims.linear: "nn.functional.linear",
     ltorch.zero: "zeros_like",

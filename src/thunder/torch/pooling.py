@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from thunder import clang
-from thunder.core import dtypes, prims
+from thunder.core import dtypes, prims, window_prims
 from thunder.core.proxies import TensorProxy
 from thunder.torch.elementwise import pow_
 from thunder.torch.language import torchsymbol
@@ -37,7 +37,7 @@ def _checked(
     for size, k, s, p, d in zip(input.shape[-n:], *windows):
         if k <= 0 or s <= 0 or d <= 0 or not 0 <= p <= (d * (k - 1) + 1) // 2:
             raise NotImplementedError("pooling with windows that torch refuses")
-        if prims.pooled_size(size, k, s, p, d, ceil_mode) < 1:
+        if window_prims.pooled_size(size, k, s, p, d, ceil_mode) < 1:
             raise NotImplementedError("pooling into no windows")
     return windows
 
@@ -64,7 +64,7 @@ def _max_pooling(n: int) -> None:
         return_indices: bool = False,
     ) -> Any:
         windows = _checked(input, kernel_size, stride, padding, dilation, ceil_mode, n)
-        values, indices = prims.max_pool(input, *windows, bool(ceil_mode))
+        values, indices = window_prims.max_pool(input, *windows, bool(ceil_mode))
         return (values, indices) if return_indices else values
 
     def with_indices(*args: Any, return_indices: bool = False, **kwargs: Any) -> Any:
@@ -103,7 +103,7 @@ def _avg_pooling(n: int) -> None:
         even = kernel == stride and not any(padding) and not any(s % k for s, k in zip(input.shape[-n:], kernel))
         if even and divisor_override is None and dtypes.is_float(input.dtype):
             return _block_means(input, [s // k for s, k in zip(input.shape[-n:], kernel)])
-        return prims.avg_pool(
+        return window_prims.avg_pool(
             input, kernel, stride, padding, bool(ceil_mode), bool(count_include_pad), divisor_override
         )
 
@@ -126,10 +126,10 @@ def _adaptive_pooling(n: int) -> None:
         sizes = _adaptive_sizes(input, output_size, n)
         if not any(size % s for s, size in zip(sizes, input.shape[-n:])):
             return _block_means(input, sizes)
-        return prims.adaptive_avg_pool(input, sizes)
+        return window_prims.adaptive_avg_pool(input, sizes)
 
     def maximum(input: TensorProxy, output_size: Any, return_indices: bool = False) -> Any:
-        values, indices = prims.adaptive_max_pool(input, _adaptive_sizes(input, output_size, n))
+        values, indices = window_prims.adaptive_max_pool(input, _adaptive_sizes(input, output_size, n))
         return (values, indices) if return_indices else values
 
     def with_indices(input: TensorProxy, output_size: Any, return_indices: bool = False) -> Any:
@@ -153,7 +153,7 @@ def _lp_pooling(n: int) -> None:
         """The sum of powers of each window's elements, as the power 1 / norm_type"""
         kernel, stride, padding, _ = _checked(input, kernel_size, stride, 0, 1, ceil_mode, n)
         powers = pow_.meta(input, norm_type)
-        out = prims.avg_pool(powers, kernel, stride, padding, bool(ceil_mode), True, None)
+        out = window_prims.avg_pool(powers, kernel, stride, padding, bool(ceil_mode), True, None)
         positive = clang.sign(out) * clang.maximum(clang.abs(out), 0)
         return pow_.meta(positive * math.prod(kernel), 1.0 / norm_type)
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from thunder import clang
-from thunder.core import dtypes, prims
+from thunder.core import dtypes, prims, window_prims
 from thunder.core.proxies import TensorProxy, channels_last_order
 from thunder.torch.language import torchsymbol
 from thunder.torch.pooling import _adaptive_sizes, _block_means
@@ -146,7 +146,7 @@ def _area(input: TensorProxy, sizes: Sequence[int]) -> TensorProxy:
     _adaptive_sizes(input, sizes, len(sizes))
     if not any(size % s for s, size in zip(sizes, input.shape[2:])):
         return _block_means(input, sizes)
-    return prims.adaptive_avg_pool(input, tuple(sizes))
+    return window_prims.adaptive_avg_pool(input, tuple(sizes))
 
 
 @torchsymbol("nn.functional.upsample")
@@ -186,7 +186,7 @@ def grid_sample(
         raise NotImplementedError(f"grid_sample with {mode=} and {padding_mode=}")
     if mode == "bicubic" and input.ndim == 5:
         raise NotImplementedError("grid_sample of volumes with mode='bicubic'")
-    return prims.grid_sample(input, grid, mode, padding_mode, bool(align_corners))
+    return window_prims.grid_sample(input, grid, mode, padding_mode, bool(align_corners))
 
 
 def padded_by_index(input: TensorProxy, pad: Sequence[int], mode: str) -> TensorProxy:
