@@ -57,6 +57,49 @@ def test_losses_and_all_gradients_of_real_models(name):
     assert stats.plain or (thunder.last_backward_traces(jitted) and stats.cache_misses <= 1 + (name in SETTLES))
 
 
+@pytest.mark.filterwarnings("ignore:.*is run plainly")
+@pytest.mark.parametrize("name", TRAINED)
+def test_under_autocast_losses_and_gradients_of_real_models_are_near_eagers(name):
+    model_class, config_class, options = FAMILIES[name]
+    torch.manual_seed(0)
+    plain = getattr(transformers, model_class)(getattr(transformers, config_class)(**options)).train()
+    model = copy.deepcopy(plain)
+    jitted = thunder.jit(model)
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (plain, model)]
+    for step in range(3):
+        arguments, losses = example(name), []
+        for call, optimizer in zip((plain, jitted), optimizers):
+            torch.manual_seed(step)
+            optimizer.zero_grad()
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                losses.append(call(**arguments).loss)
+            losses[-1].backward()
+        torch.testing.assert_close(losses[1], losses[0], rtol=2e-2, atol=2e-2)
+        norms = [torch.nn.utils.get_total_norm([p.grad for p in m.parameters() if p.grad is not None])
+                 for m in (plain, model)]  # fmt: skip
+        torch.testing.assert_close(norms[1], norms[0], rtol=5e-2, atol=1e-2)
+        for optimizer in optimizers:
+            optimizer.step()
+
+
+def test_a_gradient_scaler_scales():
+    def train(jit):
+        torch.manual_seed(0)
+        model, x = torch.nn.Linear(4, 4), torch.randn(8, 4)
+        call, scaler = thunder.jit(model) if jit else model, torch.amp.GradScaler("cpu", init_scale=2.0**16)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(5):
+            optimizer.zero_grad()
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = F.mse_loss(call(x), x)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        return loss.detach(), list(model.parameters())
+
+    torch.testing.assert_close(train(True), train(False), rtol=1e-2, atol=1e-3)
+
+
 def gpt():
     class Block(torch.nn.Module):
         def __init__(self):

@@ -21,7 +21,7 @@ import torch
 
 import thunder.executors  # noqa: F401  registers the executors
 from thunder.core import prims
-from thunder.core.errors import NotRepresentable, ThunderError, UnsupportedError, ValueChanged
+from thunder.core.errors import NotRepresentable, ThunderError, ValueChanged
 from thunder.core.module import ThunderModule
 from thunder.core.observing import current_observer
 from thunder.core.options import CacheOption, DebugOptions, SharpEdges, did_you_mean, resolve
@@ -36,7 +36,7 @@ from thunder.frontend.acquire import Acquired, acquire
 from thunder.frontend.guards import without_guards
 from thunder.frontend.history import Entry, History
 from thunder.frontend.reasons import guard_failure, state_change
-from thunder.frontend.torch_state import same_randomness_after, torch_state
+from thunder.frontend.torch_state import same_randomness_after, torch_state, without_autocast
 from thunder.frontend.tracebacks import hide_internal_frames
 from thunder.transforms.autodiff import differentiate
 from thunder.transforms.dead_code_elimination import dead_code_elimination
@@ -106,6 +106,9 @@ class Specialization:
         return print_trace(self.traces[-1]).lines[numbers[-1] - 1].source if numbers else None
 
     def run_once(self, inputs: tuple[torch.Tensor, ...]) -> Any:
+        if torch._C._is_any_autocast_enabled():
+            with without_autocast():
+                return self.run_once(inputs)
         if self.backward is not None:
             outputs = torch_autograd.call(self.computation, self.backward, inputs)
             return self.epilogue(*outputs, *[inputs[i] for i in self.epilogue_inputs])
@@ -332,7 +335,6 @@ class Compiled:
         self, state: tuple, args: tuple, kwargs: dict[str, Any]
     ) -> tuple[Specialization, tuple[torch.Tensor, ...]]:
         start = time.perf_counter()
-        self.refuse_autocast()
         self.stats.last_history = History() if self.data.debug_options.record_history else None
         acquired = Acquired(history=self.stats.last_history)
         traces = self.stats.last_traces = [acquired.computation]
@@ -386,13 +388,6 @@ class Compiled:
         """From a trace to the one that runs."""
         execution = transform_for_execution(trace, self.data.executors, self.data.compile_options)
         return [trace, execution, del_last_used(execution)]
-
-    def refuse_autocast(self) -> None:
-        if torch._C._is_any_autocast_enabled():
-            raise UnsupportedError(
-                "Autocast is on, and tracing under autocast is not built yet.",
-                "Call the jitted function outside of torch.autocast, with inputs in the dtype it should compute in.",
-            )
 
 
 def compile_backward(trace: Trace) -> Callable:

@@ -8,6 +8,7 @@ import torch
 from thunder.core.errors import UnsupportedError
 from thunder.core.proxies import TensorProxy
 from thunder.core.trace import Trace
+from thunder.executors.torchex import no_autocast
 from thunder.transforms.autodiff import Differentiated
 
 keeps_graph = torch._C._autograd._get_current_graph_task_keep_graph
@@ -83,7 +84,7 @@ class CompiledFunction(torch.autograd.Function):
             ctx.maybe_clear_saved_tensors()
             ctx.objects = ()
         with torch.set_grad_enabled(False):
-            found = backward.run(saved, grads)
+            found = no_autocast(backward.run)(saved, grads)
         if torch.is_grad_enabled():
             found = _refusing_gradients(found)
         return None, None, *found

@@ -13,6 +13,7 @@ from thunder.core.proxies import Proxy, TensorProxy
 from thunder.core.recording import recording
 from thunder.core.symbol import BoundSymbol, Tag, map_proxies
 from thunder.core.trace import Trace
+from thunder.frontend.torch_state import without_autocast
 
 
 class Evaluation:
@@ -85,6 +86,6 @@ class Evaluation:
             if p not in self.values:
                 self.values[p] = self.real_input(p)
         args, kwargs = map_proxies((statement.args, statement.kwargs), self.values)
-        with recording(None), torch.no_grad():
+        with recording(None), torch.no_grad(), without_autocast():
             result = statement.symbol(*args, **kwargs)
         self.bind(statement.output, result, all(p in self.constants for p in statement.inputs))

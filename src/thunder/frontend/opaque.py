@@ -102,6 +102,22 @@ def record_opaque(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Opaque
     return recorded
 
 
+def gives_dtypes(func: Callable, args: tuple, kwargs: dict[str, Any], out: Any) -> bool:
+    """Whether the call gives tensors of the dtypes of `out`, as far as fake tensors can tell."""
+    leaves, spec = tree_flatten((args, kwargs))
+    if not _CUDA_IS_BUILT and any(isinstance(x, TensorProxy) and x.device.type == "cuda" for x in leaves):
+        return True
+    with torch._C.DisableTorchFunction(), _without_log(), FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        fakes = [_fake(x) if isinstance(x, TensorProxy) else x for x in leaves]
+        args, kwargs = tree_unflatten(fakes, spec)
+        try:
+            found = tree_flatten(func(*args, **kwargs))[0]
+        except Exception:  # what fake tensors cannot tell
+            return True
+    given = [x.dtype for x in found if isinstance(x, torch.Tensor)]
+    return given == [p.dtype for p in unique_proxies(out)][: len(given)]
+
+
 def record_opaque_as(func: Callable, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
     """Record the call as one that returns what `result` is; gives proxies for its tensors."""
     result = _record(func, args, kwargs, result, [], (), False, None).result

@@ -31,12 +31,31 @@ def torch_state() -> tuple[Any, ...]:
     return (
         _is_grad_enabled(),
         _is_inference_mode_enabled(),
-        _is_any_autocast_enabled(),
+        _is_any_autocast_enabled() and autocast_state(),
         _default_dtype(),
         _default_device(),
         _are_deterministic(),
         _function_modes(),
     )
+
+
+def autocast_state() -> tuple[Any, ...]:
+    """The kinds of device that autocast is on for, with its dtypes."""
+    kinds = ("cpu", "cuda") if _is_any_autocast_enabled() else ()
+    return tuple((kind, torch.get_autocast_dtype(kind)) for kind in kinds if torch.is_autocast_enabled(kind))
+
+
+@contextmanager
+def without_autocast() -> Iterator[None]:
+    """Autocast is off inside: a trace holds its casts."""
+    enabled = [kind for kind, _ in autocast_state()]
+    for kind in enabled:
+        torch.set_autocast_enabled(kind, False)
+    try:
+        yield
+    finally:
+        for kind in enabled:
+            torch.set_autocast_enabled(kind, True)
 
 
 @contextmanager

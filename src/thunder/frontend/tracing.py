@@ -29,11 +29,20 @@ from thunder.core.symbol import BoundSymbol, Symbol, map_proxies, unique_proxies
 from thunder.core.trace import Trace
 from thunder.core.views import view_steps
 from thunder.frontend.aliasing import Handle
+from thunder.frontend.autocast import UnderAutocast, cast_arguments, concerns
 from thunder.frontend.autograd_calls import Checkpoints, FunctionCall, tracing_autograd_calls
 from thunder.frontend.evaluation import Evaluation
 from thunder.frontend.observation import Observer
-from thunder.frontend.opaque import NotInTraces, RandomnessError, record_opaque, record_opaque_as, without_randomness
+from thunder.frontend.opaque import (
+    NotInTraces,
+    RandomnessError,
+    gives_dtypes,
+    record_opaque,
+    record_opaque_as,
+    without_randomness,
+)
 from thunder.frontend.provenance import CallSite, call_site
+from thunder.frontend.torch_state import autocast_state
 from thunder.torch.language import in_place, in_place_view, inplace_argument, reflected, torch_functions, updates
 
 
@@ -427,8 +436,14 @@ class Tracer(TorchFunctionMode):
         if len(statements) > before:  # views of what has been written were made again
             self.stamp(before, handles)
             before = len(statements)
+        autocast = autocast_state()
         try:
+            if autocast:
+                given = (proxy_args, proxy_kwargs)
+                proxy_args, proxy_kwargs = cast_arguments(symbol, autocast, proxy_args, proxy_kwargs)
             out = symbol(*proxy_args, **proxy_kwargs)
+            if autocast and concerns(autocast, given) and not gives_dtypes(func, *given, out):
+                raise NotImplementedError("autocast casts inside of the operation")
         except (NotImplementedError, TypeError) as e:
             if isinstance(e, UnsupportedError):
                 raise
@@ -464,6 +479,8 @@ class Tracer(TorchFunctionMode):
         self.note_handles((args, kwargs), handles)
         proxy_args, proxy_kwargs = self.proxies(args), self.proxies(kwargs)
         before = len(self.trace.bound_symbols)
+        if concerns(autocast_state(), (proxy_args, proxy_kwargs)):
+            func = UnderAutocast(func, autocast_state())
         try:
             out = record_opaque(func, proxy_args, proxy_kwargs)
         except NotInTraces as e:
