@@ -22,6 +22,7 @@ from thunder_cli.errors import CommandError
 from thunder_cli.events import Decisions, Event, Guards, Inputs, Progress, Result
 from thunder_cli.job import Job
 from thunder_cli.journal import Journal, LaterCalls
+from thunder_cli.state import State, different, leaves
 
 
 class Failed(BaseException):
@@ -61,6 +62,7 @@ class Tracing:
             plain_goes_on = torch.is_grad_enabled() and not self.job.grad and not jitted
             copied, why_not = copy_call(call)
             traced, untraced = (copied, call) if plain_goes_on and copied else (call, copied)
+            self.state = State(call.subject, (call.args, call.kwargs, plain(call.subject)))
             with same_randomness():
                 result = self.run_traced(traced, untraced or call)
             self.finished = True
@@ -70,10 +72,20 @@ class Tracing:
             if untraced is None:
                 self.emit(Result(repr(result), None, f"not compared with eager: {why_not}"))
                 return result
+            left = self.state.changes()
+            self.state.restore()
         eager = untraced.run()
         with self.own_failures():
-            self.emit(Result(repr(result), *compare(result, eager)))
+            equal, words = compare(result, eager)
+            if equal and (what := self.left_differently(traced, left, untraced)):
+                equal, words = False, what
+            self.emit(Result(repr(result), equal, words))
         return eager if untraced is call else result
+
+    def left_differently(self, traced: Call, left: dict[str, Any], untraced: Call) -> str | None:
+        """What the traced call has left otherwise than eager: in what it is given, or in what it reaches by name."""
+        ends = [leaves((call.args, call.kwargs, plain(call.subject))) for call in (traced, untraced)]
+        return different(*ends, compare) or different(left, self.state.changes(), compare)
 
     @contextmanager
     def own_failures(self) -> Iterator[None]:
@@ -143,6 +155,7 @@ class Tracing:
     def failure(self, error: Exception, untraced: Call) -> Event:
         if isinstance(error, ThunderError):
             return trouble.command_failure(CommandError(str(error), code=3))
+        self.state.restore()
         try:
             untraced.run()
         except Exception as own:
