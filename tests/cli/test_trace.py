@@ -151,7 +151,9 @@ def test_json_is_one_object_on_each_line_and_the_same_events(traced):
     directory, _ = traced
     events = [json.loads(line) for line in thunder("show", "--json", cwd=directory).stdout.splitlines()]
     kinds = [event["event"] for event in events]
-    assert kinds == ["started", "inputs", *["stage"] * 5, "guards", "fusion", "result", "output", "recorded"]
+    assert kinds.index("output") > kinds.index("fusion")  # where it came; it has a pipe of its own
+    kinds.remove("output")
+    assert kinds == ["started", "inputs", *["stage"] * 5, "guards", "fusion", "result", "recorded"]
     only = thunder("show", "--json", "--stage", "1", cwd=directory).stdout.splitlines()
     assert [json.loads(line)["constructed_by"] for line in only if json.loads(line)["event"] == "stage"] == [STAGES[1]]
 
