@@ -120,6 +120,17 @@ def test_gumbel_softmax_draws_what_eager_draws(hard):
 
 def test_random_numbers_are_eagers():
     by_rule(lambda x: (torch.bernoulli(x.sigmoid()), torch.randint_like(x, 3, 9), F.rrelu(x)), X)
+    by_rule(lambda x: (torch.bernoulli(x, 0.3), x.bernoulli(0.7), x.clone().exponential_(2.0)), X)
+
+
+def test_places_in_a_triangle():
+    by_rule(lambda x: x[torch.tril_indices(3, 4, -1)[0], torch.triu_indices(3, 4)[1][:3]], X)
+    assert thunder.jit(lambda x: (torch.tril_indices(40, 40), x))(X)[0].shape == (2, 820)
+
+
+@pytest.mark.parametrize("invert", [False, True])
+def test_elements_among_others(invert):
+    by_rule(lambda x: torch.isin(x.round(), torch.tensor([[0.0, 1.0], [2.0, 3.0]]), invert=invert), X)
 
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])

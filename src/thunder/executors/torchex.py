@@ -346,12 +346,17 @@ def normal_like(self: torch.Tensor, mean: float = 0.0, std: float = 1.0, *, gene
     return torch.empty_like(self).normal_(mean, std)
 
 
+@implements(ltorch.exponential)
+def exponential_like(self: torch.Tensor, lambd: float = 1.0, *, generator: None = None) -> torch.Tensor:
+    return torch.empty_like(self).exponential_(lambd)
+
+
 @implements(ltorch.T)
 def T(self: torch.Tensor) -> torch.Tensor:
     return self.permute(*reversed(range(self.ndim)))
 
 
-@implements(ltorch.mT)
+@implements(ltorch.mT, ltorch.mH, ltorch.H)
 def mT(self: torch.Tensor) -> torch.Tensor:
     return self.transpose(-2, -1)
 

@@ -1,7 +1,7 @@
 """Operations of the PyTorch language that make tensors of nothing."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -311,3 +311,31 @@ def new_tensor(
 ) -> TensorProxy:
     checked("new_tensor", layout, pin_memory)
     return _from_data(data, dtype or self.dtype, device or self.device)
+
+
+def _triangle_indices(name: str, is_inside: Callable[[int, int, int], bool]) -> None:
+    def meta(
+        row: int,
+        col: int,
+        offset: int = 0,
+        *,
+        dtype: torch.dtype = torch.int64,
+        device: Any = None,
+        layout: Any = None,
+        pin_memory: bool | None = False,
+    ) -> TensorProxy:
+        """The rows and the columns of a triangle of a matrix, as two rows of a tensor."""
+        checked(name, layout, pin_memory)
+        places = [(i, j) for i in range(row) for j in range(col) if is_inside(i, j, offset)]
+        if row < 0 or col < 0 or len(places) > _WRITTEN_OUT or not places:
+            raise NotImplementedError(f"{name} of so many elements")
+        return prims.tensor_from_sequence([list(x) for x in zip(*places)], dtype, to_device(device))
+
+    meta.__name__ = name
+    torchsymbol(name)(meta)
+
+
+# Up to this many places, a trace holds them as numbers.
+_WRITTEN_OUT = 64
+_triangle_indices("tril_indices", lambda i, j, offset: j <= i + offset)
+_triangle_indices("triu_indices", lambda i, j, offset: j >= i + offset)

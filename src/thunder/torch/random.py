@@ -10,7 +10,7 @@ from thunder.core import prims
 from thunder.core.devices import to_device
 from thunder.core.proxies import TensorProxy
 from thunder.torch.factories import checked
-from thunder.torch.language import is_number, sizes_of, torchsymbol, unsupported
+from thunder.torch.language import in_place, is_number, sizes_of, torchsymbol, unsupported
 
 
 def _draw(
@@ -124,15 +124,28 @@ def randint_like(
 def bernoulli(input: TensorProxy, p: float | None = None, *, generator: torch.Generator | None = None) -> TensorProxy:
     """1 with the chance that each element of `input` is (or `p`, if told), else 0"""
     unsupported("bernoulli", generator=generator)
-    if not input.dtype.is_floating_point or p is not None:
-        raise NotImplementedError(f"bernoulli of {input.dtype}, or with one chance for all")
-    return prims.bernoulli(input)
+    if not input.dtype.is_floating_point or not (p is None or (is_number(p) and 0 <= p <= 1)):
+        raise NotImplementedError(f"bernoulli of {input.dtype}, or with chances of another tensor")
+    return prims.bernoulli(input if p is None else prims.full(input.shape, float(p), input.dtype, input.device))
 
 
 @torchsymbol("Tensor.bernoulli")
 def tensor_bernoulli(self: TensorProxy, p: Any = None, *, generator: torch.Generator | None = None) -> TensorProxy:
-    """`x.bernoulli()`; what `bernoulli_(p)` writes is left to torch."""
+    """`x.bernoulli()` and `x.bernoulli(p)`."""
     return bernoulli.meta(self, p, generator=generator)
+
+
+# Without a chance, `bernoulli_` takes 0.5 and `bernoulli` what is there: two operations.
+del in_place[torch.Tensor.bernoulli_]
+
+
+@torchsymbol("Tensor.exponential")
+def exponential(self: TensorProxy, lambd: float = 1.0, *, generator: torch.Generator | None = None) -> TensorProxy:
+    """What `exponential_` writes: random numbers with the density lambd * exp(-lambd * x)."""
+    unsupported("exponential_", generator=generator)
+    if not self.dtype.is_floating_point or lambd <= 0 or not self.is_contiguous:
+        raise NotImplementedError(f"exponential_ of {self.dtype} with lambd={lambd}")
+    return prims.exponential(self.shape, float(lambd), self.dtype, self.device)
 
 
 @torchsymbol("Tensor.uniform")

@@ -102,6 +102,20 @@ def mT(self: TensorProxy) -> TensorProxy:
     return clang.transpose(self, -2, -1)
 
 
+@torchsymbol("Tensor.mH.__get__")
+def mH(self: TensorProxy) -> TensorProxy:
+    """`self.mH`: the last two dimensions swapped, conjugated."""
+    return mT.meta(self)
+
+
+@torchsymbol("Tensor.H.__get__")
+def H(self: TensorProxy) -> TensorProxy:
+    """`self.H`, of a matrix"""
+    if self.ndim != 2:
+        raise NotImplementedError(f"H of {self.ndim} dimensions")
+    return mT.meta(self)
+
+
 @torchsymbol("Tensor.permute", "permute")
 def permute(input: TensorProxy, *order: int | Sequence[int], dims: Sequence[int] | None = None) -> TensorProxy:
     dims = sizes_of(order, dims)

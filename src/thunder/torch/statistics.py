@@ -262,3 +262,22 @@ def bucketize(
     if boundaries.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})")
     return searchsorted.meta(boundaries, input, out_int32=out_int32, right=right)
+
+
+@torchsymbol("isin")
+def isin(
+    elements: TensorProxy | Number,
+    test_elements: TensorProxy | Number,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+) -> TensorProxy:
+    """Whether each element is among `test_elements`."""
+    if is_number(elements):
+        raise NotImplementedError("isin of a number")
+    if is_number(test_elements):
+        found = clang.eq(elements, test_elements)
+    else:
+        flat = prims.reshape(test_elements, (test_elements.numel,))
+        found = clang.any(clang.eq(clang.unsqueeze(elements, elements.ndim), flat), elements.ndim)
+    return clang.logical_not(found) if invert else found
