@@ -113,6 +113,17 @@ def test_dropouts_drop_what_eager_drops(name, p):
     by_rule(lambda x: function(x * 1, p, True), x)
 
 
+@pytest.mark.parametrize("name", ["dropout2d", "alpha_dropout", "feature_alpha_dropout"])
+def test_dropouts_of_another_layout_drop_what_eager_drops_in_training_too(name):
+    function, x = NOISE[name]
+    x = x.to(memory_format=torch.channels_last).requires_grad_()
+    torch.manual_seed(0)
+    expected = function(x, 0.5, True)
+    torch.manual_seed(0)
+    actual = thunder.jit(lambda x: function(x, 0.5, True))(x)
+    torch.testing.assert_close(actual, expected)
+
+
 @pytest.mark.parametrize("hard", [False, True])
 def test_gumbel_softmax_draws_what_eager_draws(hard):
     by_rule(lambda x: F.gumbel_softmax(x, 0.7, hard, dim=1), X)

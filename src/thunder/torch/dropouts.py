@@ -12,7 +12,9 @@ from thunder.torch.language import torchsymbol
 
 
 def _kept(shape: tuple[int, ...], like: TensorProxy, p: float) -> TensorProxy:
-    """1 where the dropout keeps, else 0; drawn as torch does."""
+    """1 where the dropout keeps, else 0; drawn as torch does, which draws in the order of memory."""
+    if not like.is_contiguous:
+        raise NotImplementedError("dropout of a tensor that is not row-major")
     chances = prims.full(shape, 1.0 - p, like.dtype, like.device)
     return prims.bernoulli(chances)
 
