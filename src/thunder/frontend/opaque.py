@@ -103,7 +103,7 @@ def record_opaque(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Opaque
 
 
 def gives_dtypes(func: Callable, args: tuple, kwargs: dict[str, Any], out: Any) -> bool:
-    """Whether the call gives tensors of the dtypes of `out`, as far as fake tensors can tell."""
+    """Whether fake tensors say that the call gives tensors of the dtypes of `out`."""
     leaves, spec = tree_flatten((args, kwargs))
     if not _CUDA_IS_BUILT and any(isinstance(x, TensorProxy) and x.device.type == "cuda" for x in leaves):
         return True
@@ -112,8 +112,8 @@ def gives_dtypes(func: Callable, args: tuple, kwargs: dict[str, Any], out: Any) 
         args, kwargs = tree_unflatten(fakes, spec)
         try:
             found = tree_flatten(func(*args, **kwargs))[0]
-        except Exception:  # what fake tensors cannot tell
-            return True
+        except Exception:  # they cannot tell
+            return False
     given = [x.dtype for x in found if isinstance(x, torch.Tensor)]
     return given == [p.dtype for p in unique_proxies(out)][: len(given)]
 
