@@ -60,9 +60,6 @@ WITH_CACHE = [*DECODERS, *ENCODER_DECODERS]
 # A full mask and one with padding are one program here; elsewhere transformers leaves a mask out if it is full.
 ONE_PROGRAM_FOR_ALL_MASKS = {"Mistral", "Gemma 2", "Mamba"}
 
-# The first call is run plainly: a function with a cache, which looks for kernels, must fill it.
-FILLS_A_CACHE = {"Mamba", "Mixtral"}
-
 # What is run plainly, and why. Before torch 2.11, transformers asks for the alignment of experts' weights on the CPU.
 RUN_PLAINLY = {"Mixtral": "data_ptr()"} if torch.__version__ < "2.11" else {}
 
@@ -140,7 +137,7 @@ def test_shapes_masks_and_modes(name):
     for _ in range(2):
         for arguments in calls:
             assert_same(call(jitted, 0, arguments), call(model, 0, arguments))
-    programs = len(calls) - (name in ONE_PROGRAM_FOR_ALL_MASKS) + (name in FILLS_A_CACHE)
+    programs = len(calls) - (name in ONE_PROGRAM_FOR_ALL_MASKS)
     assert_compiled(name, jitted, programs)
 
     jitted.train()
