@@ -245,3 +245,24 @@ def _share_memory(x: torch.Tensor, y: torch.Tensor) -> bool:
         return False
     storage = x.untyped_storage()
     return storage.nbytes() > 0 and storage.data_ptr() == y.untyped_storage().data_ptr()
+
+
+def check_errors(op: OpInfo) -> Outcome:
+    """Compare with eager on arguments that eager refuses: the same exception, raised while tracing."""
+    outcome = Outcome()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for i, error in enumerate(op.error_inputs("cpu")):
+            sample, outcome.samples = error.sample_input, outcome.samples + 1
+            jitted = thunder.jit(op.op)
+            eager, ours = (
+                _call(function, *_copied(((sample.input, *sample.args), sample.kwargs)))
+                for function in (op.op, jitted)
+            )
+            stats = thunder.compile_stats(jitted)
+            if not isinstance(eager, Exception) or (type(ours) is type(eager) and not stats.specializations):
+                outcome.passed += 1
+            else:
+                when = " (when run)" if stats.specializations else ""
+                outcome.failures.append(f"{full_name(op)} {i}: {_said(ours)}{when}, eager: {_said(eager)}")
+    return outcome
