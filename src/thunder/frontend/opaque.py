@@ -147,10 +147,12 @@ def _without_log() -> Iterator[None]:
         _LOG.disabled = was_disabled
 
 
-# On the CPU, fake tensors tell other strides than eager's: these run on real tensors, of zeros.
-_MISJUDGED = {getattr(torch.fft, name) for name in torch.fft.__all__ if "shift" not in name} | {
-    getattr(torch.nn.functional, f"max_unpool{n}d") for n in (1, 2, 3)
-}
+# On the CPU, fake tensors tell other strides or dtypes than eager's: these run on real tensors, of zeros.
+_MISJUDGED = (
+    {torch._foreach_pow}
+    | {getattr(torch.fft, name) for name in torch.fft.__all__ if "shift" not in name}
+    | {getattr(torch.nn.functional, f"max_unpool{n}d") for n in (1, 2, 3)}
+)
 
 _LOG = logging.getLogger("torch._subclasses.fake_tensor")
 

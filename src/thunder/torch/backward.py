@@ -86,7 +86,10 @@ def native_layer_norm(
     dims = trailing_dims("layer_norm", input, normalized_shape)
     variance, mean = clang.var_mean(*_wide(input), dims, keepdim=True, correction=0)
     out = layer_norm.meta(input, normalized_shape, weight, bias, eps)
-    return out, mean, clang.rsqrt(variance + eps)
+    rstd = clang.rsqrt(variance + eps)
+    if input.device.type == "cpu" and (weight is None or weight.dtype == input.dtype):
+        return out, clang.convert(mean, input.dtype), clang.convert(rstd, input.dtype)  # as torch's kernel for the CPU
+    return out, mean, rstd
 
 
 @torchsymbol("ops.aten.native_layer_norm_backward")

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from string import ascii_letters
 
+import torch
+
 from thunder import clang
 from thunder.core import prims
 from thunder.core.proxies import TensorProxy
@@ -12,10 +14,15 @@ from thunder.torch.language import torchsymbol
 Labels = str
 
 
+_SMALL_INTEGERS = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32}
+
+
 @torchsymbol("einsum", "functional.einsum")
 def einsum(*args: str | TensorProxy | Sequence) -> TensorProxy:
     """Products of elements summed over the labels that the output lacks; pairs are joined from left to right."""
     equation, operands = _equation(args)
+    if any(a.dtype in _SMALL_INTEGERS for a in operands):
+        raise NotImplementedError("einsum of small integers, which torch sums as int64 in some equations")
     inputs, output = _parse(equation, operands)
     terms = [_without_repeats(labels, a) for labels, a in zip(inputs, operands)]
     sizes, terms = _common_sizes(terms)

@@ -12,7 +12,7 @@ from thunder.torch.language import torchsymbol
 def cat(tensors: Sequence[TensorProxy], dim: int = 0) -> TensorProxy:
     tensors = list(tensors)
     if not tensors:
-        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     dtype = clang.result_type(*tensors)
     kept = [x for x in tensors if x.shape != (0,)] or tensors[:1]  # torch passes over empty vectors
     dim = clang.canonical_dim(dim, kept[0].ndim)
@@ -56,22 +56,31 @@ def _at_least(a: TensorProxy, ndim: int) -> TensorProxy:
     return prims.reshape(a, shapes[a.ndim])
 
 
+def _refuse_none(name: str, tensors: Sequence[TensorProxy]) -> None:
+    if not tensors:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+
+
 @torchsymbol("hstack")
 def hstack(tensors: Sequence[TensorProxy]) -> TensorProxy:
+    _refuse_none("hstack", tensors)
     tensors = [_at_least(x, 1) for x in tensors]
     return cat.meta(tensors, 0 if tensors and tensors[0].ndim == 1 else 1)
 
 
 @torchsymbol("vstack", "row_stack")
 def vstack(tensors: Sequence[TensorProxy]) -> TensorProxy:
+    _refuse_none("vstack", tensors)
     return cat.meta([_at_least(x, 2) for x in tensors], 0)
 
 
 @torchsymbol("dstack")
 def dstack(tensors: Sequence[TensorProxy]) -> TensorProxy:
+    _refuse_none("dstack", tensors)
     return cat.meta([_at_least(x, 3) for x in tensors], 2)
 
 
 @torchsymbol("column_stack")
 def column_stack(tensors: Sequence[TensorProxy]) -> TensorProxy:
+    _refuse_none("column_stack", tensors)
     return cat.meta([x if x.ndim > 1 else prims.reshape(x, (x.numel, 1)) for x in tensors], 1)

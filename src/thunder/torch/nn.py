@@ -128,6 +128,8 @@ def _convolution(n: int) -> Symbol:
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
     ) -> TensorProxy:
+        if input.dtype.is_complex:
+            raise NotImplementedError("convolution of complex numbers")
         stride, dilation = _spread(stride, n), _spread(dilation, n)
         a = _batched(f"conv{n}d", input, n)
         _check_channels(a, weight, groups, weight.shape[1] * groups)

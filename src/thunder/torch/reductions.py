@@ -122,6 +122,9 @@ def std_mean(
 
 
 def _refuse_empty(name: str, input: TensorProxy, dim: Dims) -> None:
+    if name in ("amax", "amin") and dim in (None, ()) and input.numel == 0:
+        specify = "Specify the reduction dim with the 'dim' argument."
+        raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. {specify}")
     for d in clang.canonical_dims(dim, input.ndim):
         if input.shape[d] == 0:
             raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")

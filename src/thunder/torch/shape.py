@@ -135,6 +135,9 @@ def movedim(input: TensorProxy, source: int | Sequence[int], destination: int | 
     destination = [clang.canonical_dim(d, input.ndim) for d in sizes_of((_tuple(destination),))]
     if len(source) != len(destination):
         raise RuntimeError("movedim: Invalid source or destination dims: they have different lengths")
+    for name, dims in (("source", source), ("destination", destination)):
+        if len(set(dims)) != len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({dims})")
     rest = iter(d for d in range(input.ndim) if d not in source)
     at = dict(zip(destination, source))
     return prims.permute(input, tuple(at[d] if d in at else next(rest) for d in range(input.ndim)))
@@ -187,11 +190,15 @@ def unsqueeze(input: TensorProxy, dim: int) -> TensorProxy:
 def narrow(input: TensorProxy, dim: int, start: int, length: int) -> TensorProxy:
     if not isinstance(start, int):
         raise NotImplementedError("narrow from a tensor")
+    if input.ndim == 0:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     dim = clang.canonical_dim(dim, input.ndim)
     size = input.shape[dim]
-    start = start + size if start < 0 else start
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
+    if not -size <= start <= size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+    start = start + size if start < 0 else start
     if not 0 <= start <= size - length:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return clang.slice_dim(input, dim, start, start + length)
@@ -215,7 +222,7 @@ def select(input: TensorProxy, dim: int, index: int) -> TensorProxy:
 @torchsymbol("unbind", "Tensor.unbind")
 def unbind(input: TensorProxy, dim: int = 0) -> tuple[TensorProxy, ...]:
     if input.ndim == 0:
-        raise RuntimeError("unbind: cannot be applied to a 0-dim tensor")
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     dim = clang.canonical_dim(dim, input.ndim)
     return tuple(clang.select(input, dim, i) for i in range(input.shape[dim]))
 
@@ -321,6 +328,8 @@ def flip(input: TensorProxy, *given: int | Sequence[int], dims: Sequence[int] | 
 def roll(input: TensorProxy, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> TensorProxy:
     """Elements moved by `shifts` along `dims`, those that fall off the end put in front."""
     shifts = _tuple(shifts)
+    if not shifts:
+        raise RuntimeError("`shifts` required")
     if dims is None or dims == ():
         flat = prims.reshape(input, (input.numel,))
         return prims.reshape(_roll_one(flat, shifts[0], 0), input.shape)
