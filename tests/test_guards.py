@@ -9,24 +9,12 @@ plainly, with a warning.
 from pathlib import Path
 
 import pytest
-from worlds import compare_worlds
+from worlds import compare_worlds, read_rows
 
 from thunder.frontend import tensor_guards
 
-
-def read_rows():
-    """(program, steps, whether it is run plainly) by `group: name`."""
-    rows = {}
-    for table in sorted((Path(__file__).parent / "changes").glob("*.txt")):
-        for row in ("\n" + table.read_text()).split("\n== ")[1:]:
-            name, _, text = row.partition("\n")
-            program, _, steps = text.partition("\n--\n")
-            plain_name = name.removesuffix(" (plainly)")
-            rows[f"{table.stem}: {plain_name}"] = program, steps.strip().splitlines(), name != plain_name
-    return rows
-
-
-ROWS = read_rows()
+TABLES = sorted((Path(__file__).parent / "changes").glob("*.txt"))
+ROWS = {f"{table.stem}: {name}": row for table in TABLES for name, row in read_rows(table).items()}
 
 
 def steps_of(steps):

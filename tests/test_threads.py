@@ -1,6 +1,7 @@
 """Threads, re-entrance and errors: one tracing never disturbs another, nor what comes after it."""
 
 import copy
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -258,3 +259,33 @@ def test_hits_and_compilations_of_many_threads_do_not_mix():
     at_once(work)
     assert [thunder.cache_misses(j) for j in jitted] == [6, 6]
     assert_nothing_is_left()
+
+
+def test_compilations_disturb_no_other_thread_while_a_hook_audits_the_process():
+    """Hooks run Python at many calls of C functions, and so let the other threads go on in the midst of them."""
+    code = """
+import sys, threading, torch, thunder
+sys.addaudithook(lambda *event: None)
+sys.setswitchinterval(1e-6)
+done, failures = threading.Event(), []
+
+def make_tuples():
+    try:
+        while not done.is_set():
+            for _ in range(1000):
+                tuple(p for p in [1, 2, 3, object()] if p)
+    except SystemError as e:
+        failures.append(e)
+
+threads = [threading.Thread(target=make_tuples) for _ in range(3)]
+for t in threads:
+    t.start()
+with torch.no_grad():
+    for _ in range(20):
+        thunder.jit(lambda x: x + 1)(torch.ones(2))
+done.set()
+for t in threads:
+    t.join()
+sys.exit(bool(failures))
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=120).returncode == 0

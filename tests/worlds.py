@@ -8,6 +8,7 @@ import types
 import warnings
 import weakref
 from collections import deque
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -19,6 +20,17 @@ from thunder.frontend.dependence import attributes_of
 
 CONSTANTS = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
 Compiled = type(thunder.jit(len))
+
+
+def read_rows(table: Path) -> dict[str, tuple[str, list[str], bool]]:
+    """The rows of a table by name: the program, the steps, and whether it is run plainly."""
+    rows = {}
+    for row in ("\n" + table.read_text()).split("\n== ")[1:]:
+        heading, _, text = row.partition("\n")
+        program, _, steps = text.partition("\n--\n")
+        name = heading.removesuffix(" (plainly)")
+        rows[name] = program, steps.strip().splitlines(), name != heading
+    return rows
 
 
 def run_world(program: str, steps: list[str], jitted: bool) -> tuple[Any, Any]:

@@ -27,6 +27,12 @@ def tree_flatten(tree: Any) -> tuple[list[Any], PyTreeSpec]:
             return leaves, spec
 
 
+def tree_flatten_one_level(tree: Any) -> tuple[list[Any], PyTreeSpec]:
+    """What a container holds and the structure that `tree_unflatten` takes; of any other object, itself."""
+    _learn(type(tree))
+    return optree.tree_flatten(tree, is_leaf=lambda x: x is not tree, none_is_leaf=True, namespace=NAMESPACE)
+
+
 def tree_unflatten(leaves: list[Any], spec: PyTreeSpec) -> Any:
     return optree.tree_unflatten(spec, leaves)
 

@@ -5,8 +5,9 @@ import dataclasses
 import inspect
 import types
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -15,8 +16,9 @@ from thunder.core import prims
 from thunder.core.errors import NotRepresentable
 from thunder.core.options import SharpEdges
 from thunder.core.printing import Live
-from thunder.core.proxies import TensorProxy
-from thunder.core.pytree import Structured, register_object, tree_flatten
+from thunder.core.proxies import Proxy, TensorProxy
+from thunder.core.pytree import Structured, register_object, tree_flatten_one_level
+from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import Trace, record
 from thunder.frontend import effects
 from thunder.frontend.aliasing import Handle
@@ -116,7 +118,7 @@ def _acquire(
             dependence.program(program)
             with Newborn() as newborn:
                 result = tracer.run(program, traced_args, traced_kwargs)
-                dependence.forget(newborn.ids())
+                dependence.forget(newborn.known())
             ending = _Ending(acquired, tracer, dependence, arguments, result)
             if gradients:
                 ending.require_gradients()
@@ -129,7 +131,7 @@ def _acquire(
             acquired.computation.args = tuple(i.proxy for i in tracer.inputs.values())
             assign_names(acquired.computation, tracer.hints)
     ending.write_epilogue()
-    acquired.prologue = arguments.finish()
+    acquired.prologue = arguments.finish(ending.written)
     acquired.inputs = tuple(i.real for i in tracer.inputs.values())
 
 
@@ -245,7 +247,7 @@ class _Arguments:
         """Where a tensor that is no argument is kept; one found nowhere is held by the prologue itself."""
         return self.sources.find(x) or find_tensor(x, self.dependence) or Access("captured", Live(x, "captured"))
 
-    def finish(self) -> Trace:
+    def finish(self, written: list[Input]) -> Trace:
         """The prologue: it checks the state and fetches and checks every tensor that the trace used or looked at."""
         inputs = self.tracer.inputs
         arguments = {
@@ -261,6 +263,12 @@ class _Arguments:
         for identity, real in self.tracer.examined.items():
             if identity not in inputs:
                 self.prologue.require_tensor(self.access_of(real), real)
+        if written:
+            is_written = [i in written for i in inputs.values()]
+            self.prologue.require_memory_of_their_own(
+                [p for p, here in zip(outputs, is_written) if here],
+                [p for p, here in zip(outputs, is_written) if not here],
+            )
         return self.prologue.finish(outputs)
 
 
@@ -288,6 +296,8 @@ class _Ending:
 
     def __init__(self, acquired: Acquired, tracer: Tracer, dependence: Dependence, arguments: _Arguments, result: Any):
         self.acquired, self.tracer, self.dependence, self.arguments = acquired, tracer, dependence, arguments
+        self.templates: dict[int, tuple[Any, Any]] = {}  # of mutable objects, by their identity: (object, template)
+        self.shared: set[int] = set()  # ids of the templates that stand in several places
         self.result = self.template(result)
         self.changes = [(change, self.changed_value(change)) for change in dependence.changes()]
         self.inputs = list(tracer.inputs.values())
@@ -308,8 +318,19 @@ class _Ending:
         if id(x) in self.dependence.containers:
             self.dependence.pinned.add(id(x))
             return Live(x, type(x).__name__)
-        if type(x) in (tuple, list):
-            return type(x)(self.template(y) for y in x)
+        if type(x) is tuple:
+            return tuple(self.template(y) for y in x)
+        if id(x) in self.templates:
+            template = self.templates[id(x)][1]
+            self.shared.add(id(template))
+            return template
+        template = self.new_template(x)
+        self.templates[id(x)] = x, template
+        return template
+
+    def new_template(self, x: Any) -> Any:
+        if type(x) is list:
+            return [self.template(y) for y in x]
         if type(x) is dict and all(type(k) in (str, int) for k in x):
             return {k: self.template(v) for k, v in x.items()}
         leaves, spec = flatten_result(x)
@@ -365,7 +386,7 @@ class _Ending:
     def write_computation(self) -> None:
         """The computation returns what is computed; what must be made of inputs after writes is the epilogue's."""
         values = [v for _, v in self.changes]
-        self.needs_epilogue = bool(self.written or self.changes) or not is_plain(self.result)
+        self.needs_epilogue = bool(self.written or self.changes or self.shared) or not is_plain(self.result)
         self.needs_epilogue |= self.acquired.needs_gradients
         if not self.needs_epilogue:
             self.acquired.computation.output = (map_handles(self.result, Handle.current), ())
@@ -399,10 +420,23 @@ class _Ending:
             for i in self.written:
                 value = i.handle.current()
                 prims.copy_(prims.detach(value) if value in self.tracer.grafted else value, i.proxy)
-            changes = [(change, map_handles(value, self.in_epilogue)) for change, value in self.changes]
-            epilogue.output = map_handles(self.result, self.in_epilogue)
+            self.made: dict[int, Proxy] = {}
+            changes = [(change, self.made_in(epilogue, value)) for change, value in self.changes]
+            epilogue.output = self.made_in(epilogue, self.result)
         epilogue.bound_symbols += effects.statements(changes, self.dependence)
         self.acquired.epilogue, self.acquired.epilogue_inputs = epilogue, tuple(needed)
+
+    def made_in(self, epilogue: Trace, template: Any) -> Any:
+        """The value that a template stands for; one that stands in several places is made once."""
+
+        def shared(tree: Any, value: Any) -> Any:
+            if id(tree) not in self.shared or isinstance(value, Live | Proxy):
+                return value
+            proxy = self.made[id(tree)] = Proxy(epilogue.new_name("made"))
+            epilogue.bound_symbols.append(BoundSymbol(effects.make, (value,), {}, proxy))
+            return proxy
+
+        return map_handles(template, self.in_epilogue, shared, self.made)
 
     def is_needed(self, i: Input) -> bool:
         tree = (self.result, [v for _, v in self.changes])
@@ -424,19 +458,33 @@ def _is_new_object(x: Any, dependence: Dependence) -> bool:
     """Whether `x` is an object with a state of its own that was not there before."""
     if isinstance(x, (torch.Tensor, type, types.ModuleType, types.FunctionType, *CONSTANTS, *CONTAINERS)):
         return False
-    return id(x) in dependence.made or not dependence.has_met(x)
+    return x in dependence.made or not dependence.has_met(x)
 
 
-def map_handles(tree: Any, function: Callable[[Handle], Any]) -> Any:
-    """The same template with handles replaced."""
+def map_handles(
+    tree: Any,
+    function: Callable[[Handle], Any],
+    finish: Callable[[Any, Any], Any] = lambda tree, value: value,
+    known: Mapping[int, Any] = MappingProxyType({}),
+) -> Any:
+    """The same template with handles replaced.
+
+    Args:
+        finish: what becomes of a mutable part; takes the part and its new value.
+        known: the values of parts that have been seen, by identity.
+    """
     if isinstance(tree, Handle):
         return function(tree)
-    if type(tree) in (tuple, list):
-        return type(tree)(map_handles(x, function) for x in tree)
+    if type(tree) is tuple:
+        return tuple(map_handles(x, function, finish, known) for x in tree)
+    if id(tree) in known:
+        return known[id(tree)]
+    if type(tree) is list:
+        return finish(tree, [map_handles(x, function, finish, known) for x in tree])
     if type(tree) is dict:
-        return {k: map_handles(v, function) for k, v in tree.items()}
+        return finish(tree, {k: map_handles(v, function, finish, known) for k, v in tree.items()})
     if isinstance(tree, Structured):
-        return Structured(tree.spec, [map_handles(x, function) for x in tree.leaves])
+        return finish(tree, Structured(tree.spec, [map_handles(x, function, finish, known) for x in tree.leaves]))
     return tree
 
 
@@ -456,19 +504,18 @@ def is_plain(tree: Any) -> bool:
 
 
 def flatten_result(result: Any) -> tuple[list[Any], Any]:
-    """The leaves and structure of an object; objects that hold traced tensors are opened."""
-    while True:
-        leaves, spec = tree_flatten(result)
-        holders = {type(x) for x in leaves if not isinstance(x, torch.Tensor) and _holds_traced(x, set())}
-        if not holders:
-            return leaves, spec
-        for cls in holders:
-            if cls.__new__ is not object.__new__ or any(base.__dict__.get("__slots__") for base in cls.__mro__):
-                raise NotRepresentable(
-                    f"The function returns a {cls.__name__} that holds tensors, and thunder cannot make another one.",
-                    "Return its tensors in a tuple, list or dict.",
-                )
-            register_object(cls)
+    """What an object holds and its structure, one level of it; objects that hold traced tensors are opened."""
+    leaves, spec = tree_flatten_one_level(result)
+    if len(leaves) == 1 and leaves[0] is result and _holds_traced(result, set()):
+        cls = type(result)
+        if cls.__new__ is not object.__new__ or any(base.__dict__.get("__slots__") for base in cls.__mro__):
+            raise NotRepresentable(
+                f"The function returns a {cls.__name__} that holds tensors, and thunder cannot make another one.",
+                "Return its tensors in a tuple, list or dict.",
+            )
+        register_object(cls)
+        return tree_flatten_one_level(result)
+    return leaves, spec
 
 
 def _holds_traced(x: Any, seen: set[int]) -> bool:

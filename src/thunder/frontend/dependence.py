@@ -33,6 +33,7 @@ import numpy
 import torch
 
 from thunder.core.errors import NotRepresentable
+from thunder.frontend.newborn import Objects
 from thunder.frontend.provenance import is_importing, is_library_file
 
 CONSTANTS = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size, enum.Enum, range)
@@ -195,7 +196,7 @@ class Dependence:
         self.objects: dict[int, Any] = {}
         self.pinned: set[int] = set()  # ids of containers of which no other with the same contents will do
         self.caches: dict[int, tuple[Any, str]] = {}
-        self.made: frozenset[int] = frozenset()  # ids of the objects that the program made, known when it has run
+        self.made = Objects()  # that the program made, known when it has run
         self._closures: dict[CodeType, list[FunctionType]] = defaultdict(list)
         self._made: dict[int, Any] = {}  # objects that the program itself made
         self._owners: dict[Any, Any] = {}  # of stores
@@ -242,7 +243,7 @@ class Dependence:
 
     def globals(self, namespace: dict[str, Any], names: Names) -> None:
         where = (namespace.get("__file__") or namespace.get("__name__", "")).rpartition("/")[2]
-        store = self.store(namespace, "globals", f"{{}} (global of {where})", whole=False)
+        store = self.store(namespace, "globals", f"{{}} (global of {where})", whole=False, owner=namespace)
         for name in names.all:
             self.note(store, name, names)
 
@@ -397,7 +398,8 @@ class Dependence:
         for base in cls.__mro__:
             if not is_users_class(base):
                 continue
-            store = self.store(vars(base), f"{base.__name__}_class", f"{base.__name__}.{{}}", whole=False, key=base)
+            name = base.__name__
+            store = self.store(vars(base), f"{name}_class", f"{name}.{{}}", whole=False, key=base, owner=base)
             # Operators call methods that no code mentions, and torch calls `forward`.
             methods = {k for k, v in store.entries.items() if k.startswith("__") and isinstance(v, FunctionType)}
             inherited = {"forward"} if issubclass(cls, torch.nn.Module) else set()
@@ -445,16 +447,17 @@ class Dependence:
         """The traced callable itself: its closure is state."""
         self.reach(program, NO_NAMES)
 
-    def forget(self, made: frozenset[int]) -> None:
+    def forget(self, made: Objects) -> None:
         """Of objects that were met and turn out to be of the program's own making, drop what was noted."""
-        made -= self._untracked
         for key, owner in self._owners.items():
-            if id(owner) in made:
+            if owner in made and id(owner) not in self._untracked:
                 del self.stores[key]
         for noted in (self.modules, self.objects, self.containers):
-            for key in made.intersection(noted):
-                del noted[key]
-        self.made |= made
+            for key, value in list(noted.items()):
+                owner = value[0] if noted is self.containers else value
+                if owner in made and key not in self._untracked:
+                    del noted[key]
+        self.made = made
 
     # ---- what the program changed ----
 

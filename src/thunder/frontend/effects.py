@@ -8,11 +8,16 @@ from thunder.core.printing import Live, Printer, statement_rules
 from thunder.core.symbol import BoundSymbol, Symbol, Tag
 from thunder.frontend.dependence import Change, Dependence
 
+make = Symbol("make", "epilogue")
 write_entry = Symbol("write_entry", "epilogue", tags=(Tag.EFFECT,))
 delete_entry = Symbol("delete_entry", "epilogue", tags=(Tag.EFFECT,))
 write_contents = Symbol("write_contents", "epilogue", tags=(Tag.EFFECT,))
 write_cell = Symbol("write_cell", "epilogue", tags=(Tag.EFFECT,))
 empty_cell = Symbol("empty_cell", "epilogue", tags=(Tag.EFFECT,))
+
+
+def _made(bound_symbol: BoundSymbol, printer: Printer) -> list[str]:
+    return [f"{bound_symbol.output.name} = {printer.value(bound_symbol.args[0])}"]
 
 
 def _entry(bound_symbol: BoundSymbol, printer: Printer) -> list[str]:
@@ -48,7 +53,14 @@ def _emptied(bound_symbol: BoundSymbol, printer: Printer) -> list[str]:
 
 
 statement_rules.update(
-    {write_entry: _entry, delete_entry: _deleted, write_contents: _contents, write_cell: _cell, empty_cell: _emptied}
+    {
+        make: _made,
+        write_entry: _entry,
+        delete_entry: _deleted,
+        write_contents: _contents,
+        write_cell: _cell,
+        empty_cell: _emptied,
+    }
 )
 
 

@@ -12,7 +12,7 @@ from thunder.core.printing import Live, Printer, statement_rules
 from thunder.core.proxies import Proxy
 from thunder.core.symbol import BoundSymbol, Symbol, Tag
 from thunder.core.trace import Trace
-from thunder.frontend.tensor_guards import describe_tensor, tensor_guards
+from thunder.frontend.tensor_guards import describe_tensor, share_no_memory, tensor_guards
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,6 +182,12 @@ class Prologue:
         elif len(accesses) > 2:
             ids = ", ".join(f"id({self.fetch(a).name})" for a in accesses)
             self.require("tensors that are not one", f"len({{{ids}}}) == {len(accesses)}")
+
+    def require_memory_of_their_own(self, tensors: Sequence[Proxy], others: Sequence[Proxy]) -> None:
+        """No two of `tensors` share memory, nor one of them and one of the others."""
+        names = [f"[{', '.join(p.name for p in group)}]" for group in (tensors, others)]
+        condition = (Live(share_no_memory, "share_no_memory"), f"({', '.join(names)})")
+        self.require("memory that tensors share", *condition)
 
     def finish(self, outputs: Iterable[Proxy]) -> Trace:
         """The prologue, which returns `outputs`."""

@@ -41,6 +41,12 @@ def tensor_guards(examples: Sequence[torch.Tensor]) -> Any:
     return TensorGuards(*examples, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
 
 
+def share_no_memory(tensors: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
+    """Whether no two of `tensors` share memory, nor one of them and one of the others."""
+    storages = {x.untyped_storage()._cdata for x in tensors}
+    return len(storages) == len(tensors) and storages.isdisjoint(x.untyped_storage()._cdata for x in others)
+
+
 def describe_tensor(x: Any) -> str:
     """Everything of a tensor that a guard looks at."""
     if not isinstance(x, torch.Tensor):

@@ -382,6 +382,19 @@ class Tracer(TorchFunctionMode):
             self.site().source,
         )
 
+    def pickled(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        raise NotRepresentable(
+            "A tensor is pickled, or copied by copy.copy, as no operation of torch does it.",
+            "Use .clone() or .detach(), or do it outside of the jitted function.",
+            self.site().source,
+        )
+
+    def deep_copy(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        x, known = args
+        if id(x) not in known:
+            known[id(x)] = self.record(torch.clone, (x,), {})
+        return known[id(x)]
+
     def address(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         raise NotRepresentable(
             f"{_called(func)} asks where a tensor is in memory, which is elsewhere at each call.",
@@ -733,6 +746,8 @@ _handlers: dict[Callable, _Handler] = {
     **dict.fromkeys(COMPARISONS, Tracer.comparison),
     **dict.fromkeys(FOREIGN_METHODS, Tracer.foreign),
     torch.Tensor.data_ptr: Tracer.address,
+    torch.Tensor.__reduce_ex__: Tracer.pickled,
+    torch.Tensor.__deepcopy__: Tracer.deep_copy,
     torch.Tensor.__contains__: Tracer.contains,
     **dict.fromkeys(MEMORY_METHODS, Tracer.kept_memory),
     **dict.fromkeys(SHAPE_METHODS | in_place_view.keys(), Tracer.change_of_shape),
