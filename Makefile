@@ -14,12 +14,12 @@ demo: $(VENV)/.installed
 	@$(VENV)/bin/thunder trace -v fixtures/quickstart.py:foo
 
 test: $(VENV)/.installed lint
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -n 2
 	$(VENV)/bin/python -m thunder.virtual_cuda --chip h100 -m pytest tests/on_device
 
 # The same suite without nvFuser, on a torch without CUDA.
 test-light: .venv-light/.installed
-	.venv-light/bin/python -m pytest
+	.venv-light/bin/python -m pytest -n 2
 	.venv-light/bin/python -m thunder.virtual_cuda --chip h100 -m pytest tests/on_device
 
 # All of torch's operator database, about half an hour; writes docs/operators.md.
