@@ -1,14 +1,15 @@
 """Checks all of torch's operator database against eager, prints a table of it and writes docs/operators.md.
 
-    python tests/operator_table.py [NAME ...]
+    python tests/operator_table.py [SAMPLES] [NAME ...]
 
-With names, only these operations are checked, and nothing is written. Exits with 1 if a sample is not as eager.
+With a number, that many samples of each dtype are drawn, with a seed; the document says so. With names, only these
+operations are checked, and nothing is written. Exits with 1 if a sample is not as eager.
 """
 
 import multiprocessing
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -24,7 +25,7 @@ FORMS = ("function", "method", "in place")
 WAYS = ("rule", "decomposition", "opaque", "plainly", "refused")
 INTRODUCTION = """# Operators
 
-What `make opdb` found: every operation of PyTorch's operator database, on all of the database's samples for the CPU,
+What `make opdb` found: every operation of PyTorch's operator database, on the database's samples for the CPU,
 compiled by `thunder.jit` and compared with eager PyTorch: values, dtypes, shapes, strides, aliasing, what is written in
 place, errors. An operation is traced by a *rule* of ours that leads down to primitives, by a *decomposition* into
 several such operations, or as an *opaque* call of PyTorch's own function. Some calls are run *plainly*, outside of
@@ -32,11 +33,11 @@ any trace, with a warning that says why; *refused* are arguments that PyTorch re
 """
 
 
-def check_entry(index: int) -> tuple[int, dict[str, Outcome]]:
+def check_entry(index: int, limit: int | None) -> tuple[int, dict[str, Outcome]]:
     """The outcomes of all dtypes of an entry, by the dtype's name."""
     torch.set_num_threads(1)
     op = DATABASE[index]
-    return index, {short_name(dtype): check(op, dtype) for dtype in sorted(op.dtypes, key=str)}
+    return index, {short_name(dtype): check(op, dtype, limit) for dtype in sorted(op.dtypes, key=str)}
 
 
 def ways(how: Counter) -> str:
@@ -73,11 +74,13 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
     return [lines[0], f"|{' --- |' * len(rows[0])}", *lines[1:]]
 
 
-def main(names: Iterable[str]) -> int:
+def main(arguments: list[str]) -> int:
+    limit = int(arguments[0]) if arguments and arguments[0].isdigit() else None
+    names = arguments[limit is not None :]
     chosen = [i for i, op in enumerate(DATABASE) if not names or op.name in names or full_name(op) in names]
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(PROCESSES, context) as pool:
-        found = dict(pool.map(check_entry, chosen))
+        found = dict(pool.map(check_entry, chosen, [limit] * len(chosen)))
     rows = sorted(row(i, found[i]) for i in chosen)
     for line in aligned([COLUMNS, *rows]):
         print(line)
@@ -86,7 +89,8 @@ def main(names: Iterable[str]) -> int:
         print(failure)
     samples, passed = sum(o.samples for o in outcomes), sum(o.passed for o in outcomes)
     share = f"{passed} as eager ({passed / samples:.2%}), {samples - passed} not"
-    summary = f"{len(rows)} operations, {samples} samples, {share}."
+    drawn = f" (at most {limit} drawn for each dtype)" if limit else ""
+    summary = f"{len(rows)} operations, {samples} samples{drawn}, {share}."
     print(summary)
     if not names:
         DOCUMENT.parent.mkdir(exist_ok=True)
