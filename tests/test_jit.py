@@ -2,7 +2,10 @@
 
 import collections
 import dataclasses
+import gc
+import linecache
 import time
+import weakref
 
 import pytest
 import torch
@@ -327,3 +330,16 @@ def test_a_sharp_edge_is_run_plainly_warned_of_or_refused_with_the_users_line(pr
     assert thunder.compile_stats(jitted).plain is None
     with pytest.raises(SharpEdgeError, match=r"test_jit.py:\d+"):
         thunder.jit(program, sharp_edges="error")(X)
+
+
+def test_a_callable_that_is_dropped_leaves_nothing_behind():
+    before = set(linecache.cache)
+    jitted = thunder.jit(lambda x: x + 1)
+    with torch.no_grad():
+        jitted(torch.ones(2))
+    assert any(name.startswith("<thunder ") for name in set(linecache.cache) - before)
+    kept = weakref.ref(jitted)
+    del jitted
+    gc.collect()
+    assert kept() is None
+    assert not [name for name in set(linecache.cache) - before if name.startswith("<thunder ")]

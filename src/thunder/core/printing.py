@@ -6,6 +6,7 @@ The text with its context is a complete program. Every line knows the bound symb
 import enum
 import linecache
 import math
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -239,4 +240,6 @@ def compile_trace(trace: Trace, decorated: bool = True, as_list: bool = False) -
     linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
     namespace = dict(printed.context)
     exec(compile(text, filename, "exec"), namespace)
-    return namespace[trace.name]
+    function = namespace[trace.name]
+    weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
+    return function
