@@ -28,8 +28,3 @@ def load_fixture() -> Callable[[str], ModuleType]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden texts again")
-
-
-def pytest_make_parametrize_id(val: object) -> str | None:
-    """Names of tests are the same in every process: no addresses of functions in them."""
-    return getattr(val, "__qualname__", None) if callable(val) else None

@@ -21,6 +21,11 @@ M = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
 LAYOUTS = {"dense": X, "permuted": X.permute(2, 0, 1), "strided": X[:, ::2], "expanded": X[:1].expand(3, 3, 4)}
 
 
+def name_of(x):
+    """The name of a test's parameter, the same in every process."""
+    return getattr(x, "__name__", str(x)[:40])
+
+
 def check(function: Callable, *args: Any, **kwargs: Any) -> Recorded:
     """The operation that a call of torch's `function` is recorded as gives what that gives."""
     return assert_as_eager(torch_functions[function], function, *args, **kwargs)
@@ -134,7 +139,7 @@ METHODS = [
 ]
 
 
-@pytest.mark.parametrize("function, args", METHODS, ids=lambda x: getattr(x, "__name__", str(x)[:40]))
+@pytest.mark.parametrize("function, args", METHODS, ids=name_of)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_methods_on_every_layout(function, args, layout):
     x = LAYOUTS[layout]
@@ -191,7 +196,7 @@ KEYWORDS = [
 ]
 
 
-@pytest.mark.parametrize("function, kwargs", KEYWORDS, ids=lambda x: getattr(x, "__name__", str(x)[:40]))
+@pytest.mark.parametrize("function, kwargs", KEYWORDS, ids=name_of)
 def test_keyword_arguments(function, kwargs):
     check(function, X, **kwargs)
 
@@ -218,7 +223,7 @@ FACTORIES = [
 ]
 
 
-@pytest.mark.parametrize("function, args", FACTORIES, ids=str)
+@pytest.mark.parametrize("function, args", FACTORIES, ids=name_of)
 def test_factories(function, args):
     check(function, *args)
 
@@ -248,7 +253,7 @@ RANDOM = [
 ]
 
 
-@pytest.mark.parametrize("function, args", RANDOM, ids=str)
+@pytest.mark.parametrize("function, args", RANDOM, ids=name_of)
 def test_random_numbers_are_those_that_eager_draws(function, args):
     torch.manual_seed(3)
     expected = function(*args)
