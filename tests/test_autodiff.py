@@ -383,3 +383,15 @@ def test_inputs_that_are_written_are_not_saved_for_what_they_were():
         return x.relu() * x
 
     assert "x" not in saved_by(program, leaf(3) * 1)
+
+
+def test_a_chain_of_a_thousand_operations_differentiates():
+    def program(x):
+        for _ in range(600):
+            x = torch.sin(x) * x
+        return x.sum()
+
+    x, y = (torch.ones(3, requires_grad=True) for _ in range(2))
+    thunder.jit(program)(x).backward()
+    program(y).backward()
+    torch.testing.assert_close(x.grad, y.grad)

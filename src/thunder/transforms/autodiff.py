@@ -124,23 +124,25 @@ def pull_back(recorder: TraceRecorder, steps: Sequence[Step], pairs: Gradients) 
 
 def with_repeated(trace: Trace, repeated: Sequence[BoundSymbol]) -> list[BoundSymbol]:
     """The statements of `trace`, each behind those of `repeated` that it is the first to need."""
+    position = {id(s): i for i, s in enumerate(repeated)}
     producer = {p: s for s in repeated for p in s.outputs}
     made: set[Proxy] = set()
     result: list[BoundSymbol] = []
 
-    def make(p: Proxy) -> None:
-        if p in producer and p not in made:
-            for x in producer[p].inputs:
-                make(x)
-            made.update(producer[p].outputs)
-            result.append(producer[p])
+    def make(values: Iterable[Proxy]) -> None:
+        needed, left = [], list(values)
+        while left:
+            p = left.pop()
+            if p in producer and p not in made:
+                needed.append(producer[p])
+                made.update(producer[p].outputs)
+                left.extend(producer[p].inputs)
+        result.extend(sorted(needed, key=lambda s: position[id(s)]))
 
     for statement in trace.bound_symbols:
-        for p in statement.inputs:
-            make(p)
+        make(statement.inputs)
         result.append(statement)
-    for p in unique_proxies(trace.output):
-        make(p)
+    make(unique_proxies(trace.output))
     return result
 
 
