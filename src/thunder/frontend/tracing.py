@@ -634,7 +634,15 @@ class Tracer(TorchFunctionMode):
         given = out if isinstance(out, tuple | list) else (out,)
         results = result if isinstance(result, tuple | list) else (result,)
         for target, value in zip(given, results):
-            self.assign(target, self.converted(self.handle_of(value).current(), self.handle_of(target).current(), func))
+            new, old = self.handle_of(value).current(), self.handle_of(target).current()
+            if new.shape != old.shape:
+                raise NotRepresentable(
+                    f"out= is given a tensor of shape {list(old.shape)} for a result of shape {list(new.shape)}, "
+                    "and torch gives the tensor another size.",
+                    "Pass one of the result's shape.",
+                    self.site().source,
+                )
+            self.assign(target, self.converted(new, old, func))
         return out
 
     # ---- properties ----
