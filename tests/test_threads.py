@@ -261,10 +261,11 @@ def test_hits_and_compilations_of_many_threads_do_not_mix():
     assert_nothing_is_left()
 
 
-def test_compilations_disturb_no_other_thread_while_a_hook_audits_the_process():
+def test_asking_what_is_newborn_disturbs_no_other_thread_while_a_hook_audits_the_process():
     """Hooks run Python at many calls of C functions, and so let the other threads go on in the midst of them."""
     code = """
-import sys, threading, torch, thunder
+import sys, threading
+from thunder.frontend.newborn import Newborn
 sys.addaudithook(lambda *event: None)
 sys.setswitchinterval(1e-6)
 done, failures = threading.Event(), []
@@ -280,9 +281,10 @@ def make_tuples():
 threads = [threading.Thread(target=make_tuples) for _ in range(3)]
 for t in threads:
     t.start()
-with torch.no_grad():
-    for _ in range(20):
-        thunder.jit(lambda x: x + 1)(torch.ones(2))
+for _ in range(2000):
+    with Newborn() as newborn:
+        made = [[] for _ in range(1000)]
+        newborn.known()
 done.set()
 for t in threads:
     t.join()
