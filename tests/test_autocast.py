@@ -1,9 +1,13 @@
 """Under autocast, around or inside of the program, results have eager's dtypes and values, and so have gradients."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
+import transformers
 from gradients import differentiated
+from torch import nn
 
 import thunder
 
@@ -92,3 +96,104 @@ def test_switched_off_inside_it_is_off():
 
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert [y.dtype for y in thunder.jit(program)(torch.randn(2, 2))] == [torch.float32, torch.bfloat16]
+
+
+def frozen_features(x, w):
+    with torch.no_grad():
+        h = x @ w
+    return F.linear(h, w), h
+
+
+@pytest.mark.parametrize("program", [small_network, integers_and_doubles, attention, frozen_features])
+def test_as_a_transform_it_gives_eagers_dtypes_values_and_gradients(program):
+    def under_autocast(*args):
+        # The cache of casts of torch 2.10 keeps, from the part without gradients, a weight that has none.
+        with torch.autocast("cpu", dtype=torch.bfloat16, cache_enabled=False):
+            return program(*args)
+
+    args = leaf(8, 8), leaf(8, 8)
+    jitted = thunder.jit(program, transforms=[thunder.transforms.autocast(torch.bfloat16)])
+    torch.testing.assert_close(differentiated(jitted, args), differentiated(under_autocast, args), rtol=2e-2, atol=2e-2)
+    names = [p.name for statement in thunder.last_traces(jitted)[1].bound_symbols for p in statement.outputs]
+    stage = next(t for t in thunder.last_traces(jitted) if t.constructed_by == "Autocast")
+    assert "torch.bfloat16" in stage.canonical()
+    assert set(names) <= {p.name for statement in stage.bound_symbols for p in statement.outputs}
+
+
+def test_as_a_transform_it_leaves_calls_without_a_rule_in_the_dtypes_that_they_were_recorded_with():
+    def program(x, w):
+        return torch.linalg.inv(x @ w + torch.eye(8))
+
+    x, w = torch.rand(8, 8), torch.eye(8)
+    jitted = thunder.jit(program, transforms=[thunder.transforms.autocast(torch.bfloat16)])
+    product = (x.bfloat16() @ w.bfloat16() + torch.eye(8)).float()
+    torch.testing.assert_close(jitted(x, w), torch.linalg.inv(product))
+
+
+def test_as_a_transform_it_refuses_other_dtypes():
+    with pytest.raises(ValueError, match="float64"):
+        thunder.transforms.autocast(torch.float64)
+
+
+class Convolutional(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convolution, self.normalization, self.linear = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.linear(F.relu(self.normalization(self.convolution(x))).mean((2, 3)))
+
+
+def small_gpt2():
+    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 32, "vocab_size": 50, "n_positions": 16}
+    rest = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "bos_token_id": 0, "eos_token_id": 0}
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, **rest))
+
+
+def loss_of_words(model):
+    words = torch.arange(16).reshape(2, 8)
+    return model(words, labels=words).loss
+
+
+def loss_of_images(model):
+    return model(torch.linspace(-1, 1, 384).reshape(2, 3, 8, 8)).float().pow(2).mean()
+
+
+@pytest.mark.parametrize("build, loss_of", [(small_gpt2, loss_of_words), (Convolutional, loss_of_images)])
+def test_as_a_transform_it_trains_models_as_eager_under_autocast(build, loss_of):
+    plain = build()
+    model = copy.deepcopy(plain)
+    jitted = thunder.jit(model, transforms=[thunder.transforms.autocast(torch.bfloat16)])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        expected = loss_of(plain)
+    expected.backward()
+    loss = loss_of(jitted)
+    loss.backward()
+    torch.testing.assert_close(loss, expected, rtol=1e-2, atol=1e-3)
+    for a, b in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, rtol=2e-2, atol=1e-3)
+    for a, b in zip(model.buffers(), plain.buffers(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-3)
+    assert thunder.compile_stats(jitted).plain is None
+
+
+def test_steps_with_a_gradient_scaler_are_eagers_also_those_that_infinity_skips():
+    def steps(model, call):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+        seen = []
+        for factor in (1.0, 1.0, float("inf"), 1.0, 1.0):
+            optimizer.zero_grad()
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = call(factor * torch.ones(2, 3, 8, 8)).float().pow(2).mean()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            seen += [loss.detach(), torch.tensor(scaler.get_scale())]
+        return seen
+
+    plain = Convolutional()
+    model = copy.deepcopy(plain)
+    expected, found = steps(plain, plain), steps(model, thunder.jit(model))
+    assert expected[5] == 2.0**9
+    torch.testing.assert_close(found, expected, equal_nan=True, rtol=1e-2, atol=1e-3)

@@ -29,7 +29,6 @@ from thunder.core.symbol import BoundSymbol, Symbol, map_proxies, unique_proxies
 from thunder.core.trace import Trace
 from thunder.core.views import view_steps
 from thunder.frontend.aliasing import Handle
-from thunder.frontend.autocast import UnderAutocast, cast_arguments, concerns
 from thunder.frontend.autograd_calls import Checkpoints, FunctionCall, tracing_autograd_calls
 from thunder.frontend.evaluation import Evaluation
 from thunder.frontend.observation import Observer
@@ -43,6 +42,7 @@ from thunder.frontend.opaque import (
 )
 from thunder.frontend.provenance import CallSite, call_site
 from thunder.frontend.torch_state import autocast_state
+from thunder.torch.autocast import UnderAutocast, cast_arguments, concerns
 from thunder.torch.language import in_place, in_place_view, inplace_argument, reflected, torch_functions, updates
 
 
