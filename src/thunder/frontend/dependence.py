@@ -449,14 +449,17 @@ class Dependence:
 
     def forget(self, made: Objects) -> None:
         """Of objects that were met and turn out to be of the program's own making, drop what was noted."""
-        for key, owner in self._owners.items():
-            if owner in made and id(owner) not in self._untracked:
-                del self.stores[key]
-        for noted in (self.modules, self.objects, self.containers):
-            for key, value in list(noted.items()):
-                owner = value[0] if noted is self.containers else value
-                if owner in made and key not in self._untracked:
-                    del noted[key]
+
+        def is_made(x: Any) -> bool:
+            return x in made and id(x) not in self._untracked
+
+        for key in [key for key, owner in self._owners.items() if is_made(owner)]:
+            del self.stores[key]
+        for noted in (self.modules, self.objects):
+            for key in [key for key, x in noted.items() if is_made(x)]:
+                del noted[key]
+        for key in [key for key, (x, _) in self.containers.items() if is_made(x)]:
+            del self.containers[key]
         self.made = made
 
     # ---- what the program changed ----

@@ -179,6 +179,11 @@ def _log_softmax(input: TensorProxy, dim: int, dtype: torch.dtype | None) -> Ten
     return clang.laid_out(clang.convert(clang.sub(shifted, total), dtype), like=input)
 
 
+def default_softmax_dim(input: TensorProxy) -> int:
+    """The dimension that torch takes where none is given."""
+    return 0 if input.ndim in (0, 1, 3) else 1
+
+
 def _softmax_symbol(name: str, compute: Callable[..., TensorProxy]) -> Symbol:
     def meta(
         input: TensorProxy,
@@ -190,9 +195,7 @@ def _softmax_symbol(name: str, compute: Callable[..., TensorProxy]) -> Symbol:
         """`rest` is (dtype) as torch.softmax takes it, or (_stacklevel, dtype) as nn.functional.softmax does."""
         if rest and isinstance(rest[-1], torch.dtype):
             dtype = rest[-1]
-        if dim is None:
-            dim = 0 if input.ndim in (0, 1, 3) else 1
-        return compute(input, dim, dtype)
+        return compute(input, default_softmax_dim(input) if dim is None else dim, dtype)
 
     meta.__name__ = name
     return torchsymbol(f"nn.functional.{name}", name, f"Tensor.{name}", f"special.{name}")(meta)

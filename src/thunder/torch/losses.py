@@ -9,7 +9,7 @@ from thunder.torch.activations import log_softmax, logsigmoid
 from thunder.torch.language import torchsymbol, unsupported
 
 
-def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """The reduction that the legacy arguments mean."""
     unsupported("a loss", size_average=size_average, reduce=reduce)
     if reduction not in ("none", "mean", "sum"):
@@ -17,7 +17,7 @@ def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -
     return reduction
 
 
-def _reduced(loss: TensorProxy, reduction: str) -> TensorProxy:
+def reduced(loss: TensorProxy, reduction: str) -> TensorProxy:
     if reduction == "none":
         return loss
     return clang.mean(loss) if reduction == "mean" else clang.sum(loss)
@@ -42,10 +42,10 @@ def mse_loss(
 ) -> TensorProxy:
     """(input - target)^2"""
     unsupported("mse_loss", weight=weight)
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     a, b = _pair(input, target)
     difference = a - b
-    return clang.convert(_reduced(difference * difference, reduction), clang.result_type(input, target))
+    return clang.convert(reduced(difference * difference, reduction), clang.result_type(input, target))
 
 
 @torchsymbol("nn.functional.l1_loss")
@@ -59,9 +59,9 @@ def l1_loss(
 ) -> TensorProxy:
     """|input - target|"""
     unsupported("l1_loss", weight=weight)
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     a, b = _pair(input, target)
-    return clang.convert(_reduced(clang.abs(a - b), reduction), clang.result_type(input, target))
+    return clang.convert(reduced(clang.abs(a - b), reduction), clang.result_type(input, target))
 
 
 @torchsymbol("nn.functional.smooth_l1_loss")
@@ -74,7 +74,7 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> TensorProxy:
     """d^2 / (2 beta) where d = |input - target| is below beta, else d - beta / 2"""
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
@@ -82,7 +82,7 @@ def smooth_l1_loss(
     a, b = _pair(input, target)
     d = clang.abs(a - b)
     loss = clang.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta)
-    return clang.convert(_reduced(loss, reduction), clang.result_type(input, target))
+    return clang.convert(reduced(loss, reduction), clang.result_type(input, target))
 
 
 @torchsymbol("nn.functional.huber_loss")
@@ -100,7 +100,7 @@ def huber_loss(
     a, b = _pair(input, target)
     d = clang.abs(a - b)
     loss = clang.where(d < delta, 0.5 * d * d, delta * (d - 0.5 * delta))
-    return clang.convert(_reduced(loss, reduction), clang.result_type(input, target))
+    return clang.convert(reduced(loss, reduction), clang.result_type(input, target))
 
 
 @torchsymbol("nn.functional.binary_cross_entropy_with_logits")
@@ -114,14 +114,14 @@ def binary_cross_entropy_with_logits(
     pos_weight: TensorProxy | None = None,
 ) -> TensorProxy:
     """-(target * log(sigmoid(input)) * pos_weight + (1 - target) * log(1 - sigmoid(input))) * weight"""
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if input.shape != target.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     log_probability = logsigmoid(input)  # torch rounds here and after each step that follows
     if pos_weight is not None:
         log_probability = ((pos_weight - 1) * target + 1) * log_probability
     loss = (1 - target) * input - log_probability
-    return _reduced(loss if weight is None else loss * weight, reduction)
+    return reduced(loss if weight is None else loss * weight, reduction)
 
 
 @torchsymbol("nn.functional.binary_cross_entropy")
@@ -134,7 +134,7 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> TensorProxy:
     """-(target * log(input) + (1 - target) * log(1 - input)) * weight, with logarithms kept above -100"""
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if input.shape != target.shape:
         raise ValueError(f"Using a target size ({target.shape}) that is different to the input size ({input.shape})")
     a, b = _pair(input, target)
@@ -142,7 +142,7 @@ def binary_cross_entropy(
     loss = (b - 1.0) * log_rest - b * log_a
     if weight is not None:
         loss = loss * clang.convert(weight, a.dtype)
-    return clang.convert(_reduced(loss, reduction), input.dtype)
+    return clang.convert(reduced(loss, reduction), input.dtype)
 
 
 @torchsymbol("nn.functional.nll_loss")
@@ -156,7 +156,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> TensorProxy:
     """-weight[target] * input[target], except where the target is `ignore_index`"""
-    return _nll(input, target, weight, ignore_index, _reduction(size_average, reduce, reduction), smoothing=0.0)
+    return _nll(input, target, weight, ignore_index, reduction_of(size_average, reduce, reduction), smoothing=0.0)
 
 
 def _check_classes(input: TensorProxy, target: TensorProxy) -> int:
@@ -169,6 +169,18 @@ def _check_classes(input: TensorProxy, target: TensorProxy) -> int:
     if not dtypes.is_exact(target.dtype):
         raise RuntimeError(f"expected scalar type Long but found {target.dtype}")
     return dim
+
+
+def counted_classes(
+    target: TensorProxy, weight: TensorProxy | None, ignore_index: int, dtype: torch.dtype
+) -> tuple[TensorProxy, TensorProxy, TensorProxy]:
+    """Where the target counts, its classes (0 where it does not), and by how much each counts, in `dtype`."""
+    counted = clang.ne(target, ignore_index)
+    classes = clang.convert(clang.where(counted, target, 0), torch.int64)
+    if weight is None:
+        return counted, classes, clang.convert(counted, dtype)
+    flat = prims.take(clang.convert(weight, dtype), prims.reshape(classes, (classes.numel,)), 0)
+    return counted, classes, clang.where(counted, prims.reshape(flat, classes.shape), 0.0)
 
 
 def _nll(
@@ -184,13 +196,9 @@ def _nll(
     dtype = log_probabilities.dtype
     a = clang.convert(log_probabilities, dtypes.compute_dtype(dtype))
     weight = None if weight is None else clang.convert(weight, a.dtype)
-    counted = clang.ne(target, ignore_index)
-    classes = clang.convert(clang.where(counted, target, 0), torch.int64)
+    counted, classes, shares = counted_classes(target, weight, ignore_index, a.dtype)
     loss = -prims.squeeze(prims.gather(a, dim, clang.unsqueeze(classes, dim)), (dim,))
-    shares = clang.convert(counted, a.dtype)
     if weight is not None:
-        flat = prims.take(weight, prims.reshape(classes, (classes.numel,)), 0)
-        shares = clang.where(counted, prims.reshape(flat, classes.shape), 0.0)
         loss = loss * shares
     loss = clang.where(counted, loss, 0.0)
     if smoothing:
@@ -221,7 +229,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> TensorProxy:
     """-sum(target * log_softmax(input)) over the classes; the target holds class indices or probabilities"""
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if input.ndim == 0:
@@ -272,7 +280,7 @@ def kl_div(
         loss = clang.where(clang.isnan(target), target, entropy) - target * input
     if reduction == "batchmean":
         return clang.sum(loss) / input.shape[0] if input.ndim else clang.sum(loss)
-    return _reduced(loss, _reduction(None, None, reduction))
+    return reduced(loss, reduction_of(None, None, reduction))
 
 
 @torchsymbol("nn.functional.cosine_similarity", "cosine_similarity")

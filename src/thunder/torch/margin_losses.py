@@ -11,7 +11,7 @@ from thunder.core.proxies import TensorProxy
 from thunder.torch.activations import logsigmoid
 from thunder.torch.elementwise import pow_
 from thunder.torch.language import torchsymbol
-from thunder.torch.losses import _reduced, _reduction
+from thunder.torch.losses import reduced, reduction_of
 from thunder.torch.reductions import vector_norm
 
 
@@ -29,9 +29,9 @@ def soft_margin_loss(
     reduction: str = "mean",
 ) -> TensorProxy:
     """log(1 + exp(-target * input))"""
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     _refuse_shapes_that_differ("soft_margin_loss", input, target)
-    return _reduced(clang.log1p(clang.exp(-target * input)), reduction)
+    return reduced(clang.log1p(clang.exp(-target * input)), reduction)
 
 
 @torchsymbol("nn.functional.margin_ranking_loss", "margin_ranking_loss")
@@ -45,13 +45,13 @@ def margin_ranking_loss(
     reduction: str = "mean",
 ) -> TensorProxy:
     """max(0, -target * (input1 - input2) + margin)"""
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(
             f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
             f"{list(input1.shape)}, input2: {list(input2.shape)}, target: {list(target.shape)} "
         )
-    return _reduced(clang.maximum(-target * (input1 - input2) + margin, 0), reduction)
+    return reduced(clang.maximum(-target * (input1 - input2) + margin, 0), reduction)
 
 
 @torchsymbol("nn.functional.hinge_embedding_loss", "hinge_embedding_loss")
@@ -64,11 +64,11 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> TensorProxy:
     """input where the target is 1, max(0, margin - input) where it is -1"""
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     _refuse_shapes_that_differ("hinge_embedding_loss", input, target)
     apart = clang.where(clang.ne(target, 1), clang.maximum(margin - input, 0), clang.convert(0, input.dtype))
     same = clang.where(clang.ne(target, -1), input, clang.convert(0, input.dtype))
-    return _reduced(apart + same, reduction)
+    return reduced(apart + same, reduction)
 
 
 @torchsymbol("nn.functional.cosine_embedding_loss", "cosine_embedding_loss")
@@ -82,7 +82,7 @@ def cosine_embedding_loss(
     reduction: str = "mean",
 ) -> TensorProxy:
     """1 - cos(input1, input2) where the target is 1, max(0, cos - margin) where it is -1"""
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     dim = target.ndim
     if target.ndim > 1 or input1.ndim != target.ndim + 1 or input1.ndim != input2.ndim:
         raise NotImplementedError("cosine_embedding_loss of tensors that do not fit")
@@ -96,7 +96,7 @@ def cosine_embedding_loss(
     zero = clang.convert(0, input1.dtype)
     same = clang.where(clang.eq(target, 1), 1 - cosine, zero)
     apart = clang.where(clang.eq(target, -1), clang.maximum(cosine - margin, 0), zero)
-    return _reduced(same + apart, reduction)
+    return reduced(same + apart, reduction)
 
 
 @torchsymbol("nn.functional.poisson_nll_loss", "poisson_nll_loss")
@@ -111,7 +111,7 @@ def poisson_nll_loss(
     reduction: str = "mean",
 ) -> TensorProxy:
     """exp(input) - target * input, or input - target * log(input + eps), with Stirling's approximation if `full`"""
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if not dtypes.is_float(input.dtype):
         raise NotImplementedError(f"poisson_nll_loss of {input.dtype}")
     if log_input:
@@ -121,7 +121,7 @@ def poisson_nll_loss(
     if full:
         stirling = target * clang.log(target) - target + 0.5 * clang.log(2 * math.pi * target)
         loss = loss + clang.where(target <= 1, clang.convert(0, stirling.dtype), stirling)
-    return _reduced(loss, reduction)
+    return reduced(loss, reduction)
 
 
 @torchsymbol("nn.functional.gaussian_nll_loss")
@@ -144,7 +144,7 @@ def gaussian_nll_loss(
     var = clang.where(clang.lt(prims.detach(var), eps), prims.detach(clang.maximum(var, eps)), var)
     difference = input - target
     loss = 0.5 * (clang.log(var) + difference * difference / var)
-    return _reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
+    return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 
 @torchsymbol("nn.functional.multilabel_soft_margin_loss")
@@ -157,14 +157,14 @@ def multilabel_soft_margin_loss(
     reduction: str = "mean",
 ) -> TensorProxy:
     """-(target * logsigmoid(input) + (1 - target) * logsigmoid(-input)), the mean over classes"""
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if not dtypes.is_float(input.dtype) or input.ndim == 0:
         raise NotImplementedError("multilabel_soft_margin_loss of no floats")
     loss = -(target * logsigmoid.meta(input) + (1 - target) * logsigmoid.meta(-input))
     if weight is not None:
         loss = loss * weight
     per_sample = clang.sum(loss, input.ndim - 1) / input.shape[-1]
-    return _reduced(per_sample, reduction)
+    return reduced(per_sample, reduction)
 
 
 @torchsymbol("nn.functional.multi_margin_loss")
@@ -179,7 +179,7 @@ def multi_margin_loss(
     reduction: str = "mean",
 ) -> TensorProxy:
     """sum(max(0, margin - input[target] + input[i])^p) / classes over the classes i other than the target"""
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     fits = input.ndim in (1, 2) and target.ndim == input.ndim - 1 and target.shape == input.shape[:-1]
     if not fits or p not in (1, 2) or not dtypes.is_float(input.dtype) or target.dtype is not torch.int64:
         raise NotImplementedError("multi_margin_loss of tensors that do not fit")
@@ -194,7 +194,7 @@ def multi_margin_loss(
         distance = distance * prims.reshape(chosen, at.shape)
     is_target = clang.eq(prims.iota(classes, 0, 1, torch.int64, input.device), at)
     loss = clang.sum(clang.where(is_target, clang.convert(0, distance.dtype), distance), dim) / classes
-    return _reduced(loss, reduction)
+    return reduced(loss, reduction)
 
 
 def _distance(a: TensorProxy, b: TensorProxy, p: float, eps: float, keepdim: bool) -> TensorProxy:
@@ -211,10 +211,6 @@ def pairwise_distance(
     return _distance(x1, x2, p, eps, keepdim)
 
 
-def _triplet(positive: TensorProxy, negative: TensorProxy, margin: float, reduction: str) -> TensorProxy:
-    return _reduced(clang.maximum(positive - negative + margin, 0), reduction)
-
-
 @torchsymbol("nn.functional.triplet_margin_loss", "triplet_margin_loss")
 def triplet_margin_loss(
     anchor: TensorProxy,
@@ -229,7 +225,7 @@ def triplet_margin_loss(
     reduction: str = "mean",
 ) -> TensorProxy:
     """max(0, |anchor - positive|_p - |anchor - negative|_p + margin)"""
-    reduction = _reduction(size_average, reduce, reduction)
+    reduction = reduction_of(size_average, reduce, reduction)
     if not anchor.ndim == positive.ndim == negative.ndim or anchor.ndim == 0 or not dtypes.is_float(anchor.dtype):
         raise NotImplementedError("triplet_margin_loss of tensors of several ranks, or of no floats")
     if margin <= 0:
@@ -237,7 +233,7 @@ def triplet_margin_loss(
     near, far = (_distance(anchor, x, p, eps, False) for x in (positive, negative))
     if swap:
         far = clang.minimum(far, _distance(positive, negative, p, eps, False))
-    return _triplet(near, far, margin, reduction)
+    return reduced(clang.maximum(near - far + margin, 0), reduction)
 
 
 @torchsymbol("nn.functional.local_response_norm")

@@ -42,7 +42,7 @@ def _checked(
     return windows
 
 
-def _block_means(a: TensorProxy, sizes: Sequence[int]) -> TensorProxy:
+def block_means(a: TensorProxy, sizes: Sequence[int]) -> TensorProxy:
     """The means of blocks that divide the last dimensions evenly into `sizes`; fusable."""
     n = len(sizes)
     shape = list(a.shape[:-n])
@@ -102,7 +102,7 @@ def _avg_pooling(n: int) -> None:
             raise NotImplementedError("avg_pool over a divisor of 0, or of complex numbers")
         even = kernel == stride and not any(padding) and not any(s % k for s, k in zip(input.shape[-n:], kernel))
         if even and divisor_override is None and dtypes.is_float(input.dtype):
-            return _block_means(input, [s // k for s, k in zip(input.shape[-n:], kernel)])
+            return block_means(input, [s // k for s, k in zip(input.shape[-n:], kernel)])
         return window_prims.avg_pool(
             input, kernel, stride, padding, bool(ceil_mode), bool(count_include_pad), divisor_override
         )
@@ -111,7 +111,7 @@ def _avg_pooling(n: int) -> None:
     torchsymbol(f"nn.functional.avg_pool{n}d", *(("avg_pool1d",) if n == 1 else ()))(pooled)
 
 
-def _adaptive_sizes(input: TensorProxy, output_size: Any, n: int) -> tuple[int, ...]:
+def adaptive_sizes(input: TensorProxy, output_size: Any, n: int) -> tuple[int, ...]:
     sizes = _spread(output_size, n)
     if input.ndim not in (n + 1, n + 2) or len(sizes) != n or 0 in input.shape[-n - 1 :]:
         raise NotImplementedError(f"adaptive pooling of {list(input.shape)}")
@@ -123,13 +123,13 @@ def _adaptive_sizes(input: TensorProxy, output_size: Any, n: int) -> tuple[int, 
 
 def _adaptive_pooling(n: int) -> None:
     def mean(input: TensorProxy, output_size: Any) -> TensorProxy:
-        sizes = _adaptive_sizes(input, output_size, n)
+        sizes = adaptive_sizes(input, output_size, n)
         if not any(size % s for s, size in zip(sizes, input.shape[-n:])):
-            return _block_means(input, sizes)
+            return block_means(input, sizes)
         return window_prims.adaptive_avg_pool(input, sizes)
 
     def maximum(input: TensorProxy, output_size: Any, return_indices: bool = False) -> Any:
-        values, indices = window_prims.adaptive_max_pool(input, _adaptive_sizes(input, output_size, n))
+        values, indices = window_prims.adaptive_max_pool(input, adaptive_sizes(input, output_size, n))
         return (values, indices) if return_indices else values
 
     def with_indices(input: TensorProxy, output_size: Any, return_indices: bool = False) -> Any:

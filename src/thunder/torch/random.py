@@ -69,6 +69,11 @@ _distribution("rand")
 _distribution("randn")
 
 
+def _check_range(low: int, high: Any) -> None:
+    if not is_number(high) or low >= high:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+
+
 @torchsymbol("randint")
 def randint(
     low: int,
@@ -88,8 +93,7 @@ def randint(
     unsupported("randint", generator=generator)
     if size is None:
         low, high, size = 0, low, high
-    if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    _check_range(low, high)
     return prims.random_integers(sizes_of((size,)), low, high, dtype or torch.int64, to_device(device))
 
 
@@ -112,8 +116,7 @@ def randint_like(
     unsupported("randint_like", generator=generator)
     if high is None:
         low, high = 0, low
-    if not is_number(high) or low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    _check_range(low, high)
     where = input.device if device is None else to_device(device)
     out = prims.random_integers(input.shape, low, high, dtype or input.dtype, where)
     out.requires_grad = requires_grad

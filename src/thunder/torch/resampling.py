@@ -10,7 +10,7 @@ from thunder import clang
 from thunder.core import dtypes, prims, window_prims
 from thunder.core.proxies import TensorProxy, channels_last_order
 from thunder.torch.language import torchsymbol
-from thunder.torch.pooling import _adaptive_sizes, _block_means
+from thunder.torch.pooling import adaptive_sizes, block_means
 
 # The neighbours that count for one element, along a dimension: (index, weight); a weight of None is 1.
 Taps = list[tuple[TensorProxy, TensorProxy | None]]
@@ -143,9 +143,9 @@ def _taps(
 
 
 def _area(input: TensorProxy, sizes: Sequence[int]) -> TensorProxy:
-    _adaptive_sizes(input, sizes, len(sizes))
+    adaptive_sizes(input, sizes, len(sizes))
     if not any(size % s for s, size in zip(sizes, input.shape[2:])):
-        return _block_means(input, sizes)
+        return block_means(input, sizes)
     return window_prims.adaptive_avg_pool(input, tuple(sizes))
 
 

@@ -9,7 +9,10 @@ import thunder.torch as ltorch
 from thunder import clang
 from thunder.core import dtypes, prims
 from thunder.core.proxies import TensorProxy
+from thunder.core.symbol import Symbol
 from thunder.torch import backward
+from thunder.torch.activations import default_softmax_dim
+from thunder.torch.losses import counted_classes
 from thunder.transforms.gradients.elementwise import Grads, zeros_like
 from thunder.transforms.gradients.table import augmented, by_torch, gradient, rewrite
 
@@ -53,26 +56,18 @@ def _silu(g: TensorProxy, out: Any, input: TensorProxy, inplace: bool = False) -
     return (backward.silu_backward(g, input),)
 
 
-def _dim_and_dtype(input: TensorProxy, dim: int | None, rest: tuple) -> int:
-    if dim is None:
-        dim = 0 if input.ndim in (0, 1, 3) else 1
-    return clang.canonical_dim(dim, input.ndim)
+def _softmax_rule(symbol: Symbol, backward_of: Callable[..., TensorProxy]) -> None:
+    @gradient(symbol)
+    def rule(
+        g: TensorProxy, out: TensorProxy, input: TensorProxy, dim: int | None = None, *rest: Any, **named: Any
+    ) -> Grads:
+        dim = named.get("axis", dim)
+        dim = clang.canonical_dim(default_softmax_dim(input) if dim is None else dim, input.ndim)
+        return (clang.convert(backward_of(g, out, dim, out.dtype), input.dtype),)
 
 
-@gradient(ltorch.softmax)
-def _softmax(
-    g: TensorProxy, out: TensorProxy, input: TensorProxy, dim: int | None = None, *rest: Any, **named: Any
-) -> Grads:
-    dim = _dim_and_dtype(input, named.get("axis", dim), rest)
-    return (clang.convert(backward.softmax_backward(g, out, dim, out.dtype), input.dtype),)
-
-
-@gradient(ltorch.log_softmax)
-def _log_softmax(
-    g: TensorProxy, out: TensorProxy, input: TensorProxy, dim: int | None = None, *rest: Any, **named: Any
-) -> Grads:
-    dim = _dim_and_dtype(input, named.get("axis", dim), rest)
-    return (clang.convert(backward.log_softmax_backward(g, out, dim, out.dtype), input.dtype),)
+_softmax_rule(ltorch.softmax, backward.softmax_backward)
+_softmax_rule(ltorch.log_softmax, backward.log_softmax_backward)
 
 
 @augmented(ltorch.layer_norm)
@@ -212,13 +207,8 @@ def _nll_loss(
     reduction: str = "mean",
 ) -> Grads:
     dim = 0 if input.ndim == 1 else 1
-    counted = clang.ne(target, ignore_index)
-    classes = clang.convert(clang.where(counted, target, 0), torch.int64)
     dtype = dtypes.compute_dtype(input.dtype)
-    shares = clang.convert(counted, dtype)
-    if weight is not None:
-        taken = prims.reshape(prims.take(weight, prims.reshape(classes, (classes.numel,)), 0), classes.shape)
-        shares = shares * clang.convert(taken, dtype)
+    _, classes, shares = counted_classes(target, weight, ignore_index, dtype)
     g = clang.convert(g, dtype)
     if reduction == "mean":
         g = g / clang.sum(shares)
