@@ -39,7 +39,7 @@ def test_same_input_checks_nothing_after_the_first_call(monkeypatch):
     jitted = thunder.jit(scaled, cache="same input")
     for x in (X, X + 1, X * 2):
         torch.testing.assert_close(jitted(x, 3), x * 6)
-    assert counts(jitted) == (1, 2)
+    assert counts(jitted) == (1, 2) and jitted.reason_to_recompile(X, 3) is None
     assert "if not" in str(thunder.last_prologue_traces(jitted)[0])
     assert "if not" not in str(thunder.last_prologue_traces(jitted)[-1])
     monkeypatch.setitem(globals(), "factor", 5.0)

@@ -284,7 +284,7 @@ class Compiled:
 
     def reason_to_recompile(self, *args: Any, **kwargs: Any) -> str | None:
         """Why a call with these arguments would be compiled anew; None if it would not, decisions by value aside."""
-        state = torch_state()
+        state = self.torch_state()
         for specialization in self.stats.candidates(args, kwargs):
             with suppress(*_GONE):
                 if specialization.state == state and specialization.prologue(args, kwargs) is not None:
