@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from thunder.core import prims
+from thunder.core import memory_prims, prims
 from thunder.core.dtypes import is_inexact
 from thunder.core.proxies import Proxy, TensorProxy
 from thunder.core.symbol import BoundSymbol
 
 # Differentiation stops here.
-STOPS = frozenset({prims.detach})
+STOPS = frozenset({prims.detach, memory_prims.bitcast})
 
 # Their results require gradients wherever an input does, also where what they compute passes none on: a count of
 # elements that are not zero, say. The gradients are zero.

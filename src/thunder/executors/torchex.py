@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 import thunder.torch as ltorch
-from thunder.core import prims, window_prims
+from thunder.core import memory_prims, prims, window_prims
 from thunder.core.errors import ValueChanged
 from thunder.core.symbol import Symbol
 from thunder.extend import OperatorExecutor, register_executor
@@ -85,7 +85,7 @@ def slice_prim(a: torch.Tensor, starts: Sequence[int], ends: Sequence[int], step
 @implements(prims.pad)
 def pad(a: torch.Tensor, value: Any, low: Sequence[int], high: Sequence[int]) -> torch.Tensor:
     sizes = [n for before, behind in zip(reversed(low), reversed(high)) for n in (before, behind)]
-    return torch.nn.functional.pad(a, sizes, value=value)
+    return torch.constant_pad_nd(a, sizes, value)
 
 
 @implements(prims.graft)
@@ -403,7 +403,9 @@ def _div(input: Any, other: Any, *, rounding_mode: str | None = None) -> torch.T
     return torch.div(input, other, rounding_mode=rounding_mode)
 
 
-def _view(self: torch.Tensor, *shape: Any, size: Any = None) -> torch.Tensor:
+def _view(self: torch.Tensor, *shape: Any, size: Any = None, dtype: torch.dtype | None = None) -> torch.Tensor:
+    if dtype is not None or isinstance(shape[0] if shape else None, torch.dtype):
+        return self.view(shape[0] if dtype is None else dtype)
     return self.reshape(*shape) if size is None else self.reshape(size)
 
 
@@ -430,6 +432,8 @@ def _softmax(function: Callable) -> Callable:
 # ---- what a torch callable of another name runs ----
 
 _ELSEWHERE: dict[Symbol, str] = {
+    memory_prims.bitcast: "Tensor.view",
+    memory_prims.unfold: "Tensor.unfold",
     prims.convert_element_type: "Tensor.to",
     prims.convolution_backward: "ops.aten.convolution_backward",
     prims.device_put: "Tensor.to",
@@ -468,7 +472,7 @@ def _register_the_rest() -> None:
         symbol.implementation = _softmax(find(stands_for[symbol]))
         runs(symbol, stands_for[symbol], lambda input, dim=None, *rest, axis=None, **_: not rest and axis is None)
     ltorch.view.implementation = _view  # the layout of a fusion's output may differ from the one that was traced
-    runs(ltorch.view, "Tensor.reshape", lambda self, *shape, **named: not named)
+    runs(ltorch.view, "Tensor.reshape", lambda self, *shape, **named: not (named or torch.dtype in map(type, shape)))
     for name, symbol in prims.special_functions.items():
         runs(symbol, name if find(name) is not None else f"special.{name}")
     for symbol, name in _ELSEWHERE.items():

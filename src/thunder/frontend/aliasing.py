@@ -9,9 +9,10 @@ from math import prod
 from typing import Any
 
 from thunder import clang
-from thunder.core import prims
+from thunder.core import memory_prims, prims
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol, Symbol
+from thunder.torch.memory import fits_in, scattered, written_windows
 
 
 class Storage:
@@ -68,7 +69,9 @@ class Handle:
     @property
     def writable(self) -> bool:
         """Whether a write through this view can be told to its base."""
-        return self.parent is None or (self.steps is not None and self.parent.writable)
+        if self.parent is None:
+            return True
+        return self.steps is not None and all(map(_is_writable, self.steps)) and self.parent.writable
 
     @property
     def is_detached(self) -> bool:
@@ -112,6 +115,17 @@ def written_through(steps: Sequence[BoundSymbol], base: TensorProxy, value: Tens
     return value
 
 
+def _is_writable(step: BoundSymbol) -> bool:
+    """Whether a view shows elements of what it is a view of, each once."""
+    if step.symbol is memory_prims.unfold:
+        a, _, size, distance = step.args
+        return a.ndim > 0 and size <= distance
+    if step.symbol is memory_prims.as_strided:
+        a, sizes, strides, offset = step.args
+        return offset is None and fits_in(a, sizes, strides)
+    return True
+
+
 def _unbroadcast(before: TensorProxy, value: TensorProxy, shape: Sequence[int], dims: Sequence[int]) -> TensorProxy:
     if prod(shape) != before.numel:
         raise RuntimeError(
@@ -137,6 +151,14 @@ def _set_diagonal(before: TensorProxy, value: TensorProxy, offset: int, dim1: in
     return clang.diagonal_scatter(before, value, offset, dim1, dim2)
 
 
+def _scatter(before: TensorProxy, value: TensorProxy, sizes: Sequence[int], strides: Sequence[int], _: None) -> Any:
+    return scattered(before, value, sizes, strides)
+
+
+def _fold(before: TensorProxy, value: TensorProxy, dim: int, size: int, step: int) -> TensorProxy:
+    return written_windows(before, value, dim, size, step, False)
+
+
 _inverse: dict[Symbol, Callable[..., TensorProxy]] = {
     prims.broadcast_in_dim: _unbroadcast,
     prims.reshape: _reshape_back,
@@ -145,6 +167,9 @@ _inverse: dict[Symbol, Callable[..., TensorProxy]] = {
     prims.permute: _unpermute,
     prims.slice_prim: _slice_back,
     prims.diagonal: _set_diagonal,
+    memory_prims.as_strided: _scatter,
+    memory_prims.bitcast: lambda before, value, _: memory_prims.bitcast(value, before.dtype),
+    memory_prims.unfold: _fold,
     prims.view_as_real: lambda before, value: prims.view_as_complex(value),
     prims.view_as_complex: lambda before, value: prims.view_as_real(value),
 }

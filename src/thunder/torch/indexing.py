@@ -301,6 +301,21 @@ def index_add(
     return prims.index_put(input, indices, clang.convert(added, input.dtype), True)
 
 
+@torchsymbol("index_reduce", "Tensor.index_reduce")
+def index_reduce(
+    input: TensorProxy, dim: int, index: TensorProxy, source: TensorProxy, reduce: str, *, include_self: bool = True
+) -> TensorProxy:
+    """A copy of `input` whose slices along `dim` are reduced with those of `source` that `index` sends there."""
+    if input.ndim == 0 or source.ndim != input.ndim or index.ndim != 1 or source.dtype != input.dtype:
+        raise NotImplementedError("index_reduce of tensors that do not fit")
+    dim = clang.canonical_dim(dim, input.ndim)
+    sizes = (*input.shape[:dim], index.numel, *input.shape[dim + 1 :])
+    if reduce not in ("prod", "mean", "amax", "amin") or source.shape != sizes or input.dtype.is_complex:
+        raise NotImplementedError(f"index_reduce with reduce={reduce!r}, or of tensors that do not fit")
+    at = prims.broadcast_in_dim(clang.convert(index, torch.int64), sizes, (dim,))
+    return prims.scatter_reduce(input, dim, at, source, reduce, include_self)
+
+
 @torchsymbol("index_fill", "Tensor.index_fill")
 def index_fill(input: TensorProxy, dim: int, index: TensorProxy, value: TensorProxy | Number) -> TensorProxy:
     """A copy of `input` in which the slices along `dim` that `index` names are `value`."""

@@ -197,6 +197,30 @@ def multi_margin_loss(
     return reduced(loss, reduction)
 
 
+@torchsymbol("nn.functional.multilabel_margin_loss")
+def multilabel_margin_loss(
+    input: TensorProxy,
+    target: TensorProxy,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> TensorProxy:
+    """sum(max(0, 1 - (input[j] - input[i]))) / classes over the targets j, which end before -1, and the others i"""
+    reduction = reduction_of(size_average, reduce, reduction)
+    fits = input.ndim in (1, 2) and input.shape == target.shape and target.dtype is torch.int64
+    if not fits or not dtypes.is_float(input.dtype) or input.numel == 0:
+        raise NotImplementedError("multilabel_margin_loss of tensors that do not fit")
+    classes, dim = input.shape[-1], input.ndim - 1
+    counted = clang.eq(prims.cumsum(clang.convert(clang.lt(target, 0), torch.int64), dim), 0)
+    at = clang.where(counted, target, 0)
+    named = clang.eq(clang.unsqueeze(at, dim + 1), prims.iota(classes, 0, 1, torch.int64, input.device))
+    is_target = clang.any(clang.bitwise_and(named, clang.unsqueeze(counted, dim + 1)), dim)
+    difference = clang.unsqueeze(prims.gather(input, dim, at), dim + 1) - clang.unsqueeze(input, dim)
+    compared = clang.bitwise_and(clang.unsqueeze(counted, dim + 1), clang.unsqueeze(clang.logical_not(is_target), dim))
+    margins = clang.where(compared, clang.maximum(1 - difference, 0), clang.convert(0, input.dtype))
+    return reduced(clang.sum(margins, (dim, dim + 1)) / classes, reduction)
+
+
 def _distance(a: TensorProxy, b: TensorProxy, p: float, eps: float, keepdim: bool) -> TensorProxy:
     return vector_norm.meta(a - b + eps, p, max(a.ndim, b.ndim) - 1, keepdim)
 

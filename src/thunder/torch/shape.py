@@ -8,10 +8,10 @@ from itertools import pairwise
 import torch
 
 from thunder import clang
-from thunder.core import prims
+from thunder.core import memory_prims, prims
 from thunder.core.prims import view_strides
 from thunder.core.proxies import TensorProxy
-from thunder.torch.language import sizes_of, torchsymbol
+from thunder.torch.language import operations, sizes_of, torchsymbol
 from thunder.torch.resampling import padded_by_index
 
 
@@ -22,9 +22,9 @@ def view(
     size: Sequence[int] | None = None,
     dtype: torch.dtype | None = None,
 ) -> TensorProxy:
-    """The same memory under another shape."""
+    """The same memory under another shape, or as another dtype."""
     if dtype is not None or (shape and isinstance(shape[0], torch.dtype)):
-        raise NotImplementedError("view(dtype)")
+        return _as_dtype(self, shape[0] if dtype is None else dtype)
     sizes = clang.infer_size(sizes_of(shape, size), self.numel)
     if view_strides(self.shape, self.strides, sizes) is None:
         raise RuntimeError(
@@ -32,6 +32,18 @@ def view(
             "contiguous subspaces). Use .reshape(...) instead."
         )
     return prims.reshape(self, sizes)
+
+
+def _as_dtype(self: TensorProxy, dtype: torch.dtype) -> TensorProxy:
+    before, after = self.dtype.itemsize, dtype.itemsize
+    fits = before == after or (
+        self.ndim > 0
+        and self.strides[-1] == 1
+        and all(n * before % after == 0 for n in (self.shape[-1], *self.strides[:-1]))
+    )
+    if not fits or self.dtype.is_complex != dtype.is_complex:
+        raise NotImplementedError(f"view of {self.dtype} as {dtype}")
+    return memory_prims.bitcast(self, dtype)
 
 
 @torchsymbol("Tensor.view_as")
@@ -357,11 +369,15 @@ def pad(input: TensorProxy, pad: Sequence[int], mode: str = "constant", value: f
     low, high = [0] * input.ndim, [0] * input.ndim
     for i in range(len(pad) // 2):
         low[-1 - i], high[-1 - i] = pad[2 * i], pad[2 * i + 1]
-    if input.dtype.is_complex:
-        raise NotImplementedError("pad of complex numbers")
     if any(size + before + behind < 0 for size, before, behind in zip(input.shape, low, high)):
         raise RuntimeError(f"The input size {list(input.shape)}, plus negative padding {list(pad)}, is less than zero")
     return prims.pad(input, clang.convert(value or 0, input.dtype), tuple(low), tuple(high))
+
+
+@torchsymbol("constant_pad_nd")
+def constant_pad_nd(input: TensorProxy, pad: Sequence[int], value: float = 0) -> TensorProxy:
+    """`pad` with a constant."""
+    return operations["pad"].meta(input, pad, "constant", value)
 
 
 def _below_diagonal(input: TensorProxy, diagonal: int) -> TensorProxy:

@@ -17,6 +17,7 @@ from thunder.transforms.gradients.elementwise import Grads, zeros_like
 from thunder.transforms.gradients.table import augmented, by_torch, gradient, rewrite
 
 Needs = Callable[[Any], bool]
+Sizes = int | Sequence[int]
 
 
 @gradient(ltorch.relu)
@@ -257,3 +258,21 @@ def _clamp_min(g: TensorProxy, out: TensorProxy, input: TensorProxy, min: Any) -
 def _clamp_max(g: TensorProxy, out: TensorProxy, input: TensorProxy, max: Any) -> Grads:
     of_input, _, of_max = _clamp(g, out, input, None, max)
     return of_input, of_max
+
+
+@gradient(ltorch.im2col)
+def _im2col(
+    g: TensorProxy,
+    out: TensorProxy,
+    input: TensorProxy,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
+) -> Grads:
+    return (ltorch.col2im(g, input.shape[-2:], kernel_size, dilation, padding, stride),)
+
+
+@gradient(ltorch.col2im)
+def _col2im(g: TensorProxy, out: TensorProxy, input: TensorProxy, output_size: Sizes, *blocks: Sizes) -> Grads:
+    return (ltorch.im2col(g, *blocks),)

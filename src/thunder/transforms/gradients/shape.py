@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from thunder import clang
-from thunder.core import prims
+from thunder.core import memory_prims, prims
 from thunder.core.proxies import TensorProxy
+from thunder.torch.memory import written_windows
 from thunder.transforms.gradients.elementwise import Grads, zeros_like
 from thunder.transforms.gradients.table import gradient
 
@@ -58,3 +59,10 @@ def _flip(g: TensorProxy, out: TensorProxy, a: TensorProxy, dims: Any) -> Grads:
 @gradient(prims.pad)
 def _pad(g: TensorProxy, out: TensorProxy, a: TensorProxy, value: Any, low: Any, high: Any) -> Grads:
     return (prims.pad(g, clang.convert(0, g.dtype), tuple(-n for n in low), tuple(-n for n in high)),)
+
+
+@gradient(memory_prims.unfold)
+def _unfold(g: TensorProxy, out: TensorProxy, a: TensorProxy, dim: int, size: int, step: int) -> Grads:
+    if a.ndim == 0:
+        return (prims.reshape(g, ()) if size else zeros_like(a),)
+    return (written_windows(zeros_like(a), g, dim, size, step, True),)
