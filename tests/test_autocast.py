@@ -104,7 +104,13 @@ def frozen_features(x, w):
     return F.linear(h, w), h
 
 
-@pytest.mark.parametrize("program", [small_network, integers_and_doubles, attention, frozen_features])
+def asking(x, w):
+    y = x @ w
+    return y.float() if y.dtype is torch.bfloat16 else y, torch.tensor(torch.is_autocast_enabled("cpu"))
+
+
+@pytest.mark.filterwarnings("ignore:torch.chain_matmul")
+@pytest.mark.parametrize("program", [*PROGRAMS, frozen_features, asking])
 def test_as_a_transform_it_gives_eagers_dtypes_values_and_gradients(program):
     def under_autocast(*args):
         # The cache of casts of torch 2.10 keeps, from the part without gradients, a weight that has none.
@@ -113,21 +119,20 @@ def test_as_a_transform_it_gives_eagers_dtypes_values_and_gradients(program):
 
     args = leaf(8, 8), leaf(8, 8)
     jitted = thunder.jit(program, transforms=[thunder.transforms.autocast(torch.bfloat16)])
-    torch.testing.assert_close(differentiated(jitted, args), differentiated(under_autocast, args), rtol=2e-2, atol=2e-2)
-    names = [p.name for statement in thunder.last_traces(jitted)[1].bound_symbols for p in statement.outputs]
-    stage = next(t for t in thunder.last_traces(jitted) if t.constructed_by == "Autocast")
-    assert "torch.bfloat16" in stage.canonical()
-    assert set(names) <= {p.name for statement in stage.bound_symbols for p in statement.outputs}
+    expected = differentiated(under_autocast, args)
+    for _ in range(2):
+        torch.testing.assert_close(differentiated(jitted, args), expected, rtol=5e-2, atol=5e-2)
+    assert thunder.cache_misses(jitted) == 1 and not torch.is_autocast_enabled("cpu")
+    assert "torch.bfloat16" in thunder.last_traces(jitted)[0].canonical()
 
 
-def test_as_a_transform_it_leaves_calls_without_a_rule_in_the_dtypes_that_they_were_recorded_with():
-    def program(x, w):
-        return torch.linalg.inv(x @ w + torch.eye(8))
-
-    x, w = torch.rand(8, 8), torch.eye(8)
-    jitted = thunder.jit(program, transforms=[thunder.transforms.autocast(torch.bfloat16)])
-    product = (x.bfloat16() @ w.bfloat16() + torch.eye(8)).float()
-    torch.testing.assert_close(jitted(x, w), torch.linalg.inv(product))
+def test_as_a_transform_it_is_on_also_where_the_program_is_run_plainly_or_within_another():
+    jitted = thunder.jit(lambda x: (x @ x, x.data_ptr()), transforms=[thunder.transforms.autocast(torch.bfloat16)])
+    with pytest.warns(UserWarning, match="run plainly"):
+        assert jitted(torch.ones(2, 2))[0].dtype is torch.bfloat16
+    inner = thunder.jit(lambda x: x @ x, transforms=[thunder.transforms.autocast(torch.float16)])
+    a, b = thunder.jit(lambda x: (inner(x), x @ x))(torch.ones(2, 2))
+    assert (a.dtype, b.dtype) == (torch.float16, torch.float32)
 
 
 def test_as_a_transform_it_refuses_other_dtypes():

@@ -11,8 +11,8 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any
@@ -42,6 +42,7 @@ from thunder.transforms.autodiff import differentiate
 from thunder.transforms.dead_code_elimination import dead_code_elimination
 from thunder.transforms.del_last_used import del_last_used
 
+# A transform may also have `around_program`, which gives a context that the program runs in, traced or not.
 Transform = Callable[[Trace], Trace]
 
 # Options of `jit` that executors read, and what they mean.
@@ -196,6 +197,7 @@ class Compiled:
         self.data, self.stats = data, CompileStats()
         self.lock = threading.RLock()  # one thread compiles at a time; calls that find what they need do not wait
         self.torch_state = tuple if data.cache_option is CacheOption.SAME_INPUT else torch_state
+        self.contexts = [t.around_program for t in data.transforms if hasattr(t, "around_program")]
         functools.update_wrapper(self, data.fn)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Callable:
@@ -204,11 +206,11 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if current_recorder() is not None:
-            return self.data.fn(*args, **kwargs)  # being traced as part of another jitted function
+            return self.run_plainly(args, kwargs)  # being traced as part of another jitted function
         try:
             stats, decided_otherwise = self.stats, None
             if stats.plain is not None:
-                return self.data.fn(*args, **kwargs)
+                return self.run_plainly(args, kwargs)
             state, known = self.torch_state(), len(stats.specializations)
             for specialization in stats.candidates(args, kwargs):
                 if specialization.state != state:
@@ -224,7 +226,7 @@ class Compiled:
                 except ValueChanged as change:
                     source = specialization.site_of(change)
                     if self.gives_up(source):
-                        return self.data.fn(*args, **kwargs)
+                        return self.run_plainly(args, kwargs)
                     decided_otherwise = f"{source or 'a decision'}: {change.expected!r} -> {change.now!r}"
                     continue
                 stats.cache_hits += 1
@@ -235,6 +237,20 @@ class Compiled:
         except BaseException as e:
             self.hide_internal_frames(e)
             raise  # unlike `raise e`, this leaves out the present frame too
+
+    @contextmanager
+    def around_program(self) -> Iterator[None]:
+        """What transforms want around the program wherever it runs, traced or plainly."""
+        with ExitStack() as stack:
+            for context in self.contexts:
+                stack.enter_context(context())
+            yield
+
+    def run_plainly(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if not self.contexts:
+            return self.data.fn(*args, **kwargs)
+        with self.around_program():
+            return self.data.fn(*args, **kwargs)
 
     def hide_internal_frames(self, error: BaseException) -> None:
         """Let an error that leaves the call show the user's frames only, unless the debug options say otherwise."""
@@ -276,7 +292,7 @@ class Compiled:
                     specialization, inputs = self.compile(state, args, kwargs)
                 except NotRepresentable as e:
                     if e.once:
-                        return self.data.fn(*args, **kwargs)
+                        return self.run_plainly(args, kwargs)
                     self.run_plainly_from_now_on(e.error)
         if is_outdated or self.stats.plain is not None:  # another thread has compiled, or it cannot be compiled
             return self(*args, **kwargs)
@@ -340,14 +356,16 @@ class Compiled:
         traces = self.stats.last_traces = [acquired.computation]
         self.stats.last_prologue_traces, self.stats.last_epilogue_traces, self.stats.last = [], [], None
         gradients = torch.is_grad_enabled() and not self.data.disable_torch_autograd
-        acquire(self.data.fn, args, kwargs, acquired, gradients=gradients, sharp_edges=self.data.sharp_edges)
+        edges, around = self.data.sharp_edges, self.around_program
+        acquire(self.data.fn, args, kwargs, acquired, gradients=gradients, sharp_edges=edges, around=around)
         prologue_traces = self.stats.last_prologue_traces = [acquired.prologue]
         if self.data.cache_option is CacheOption.SAME_INPUT:
             prologue_traces.append(without_guards(acquired.prologue))
         epilogue_traces = self.stats.last_epilogue_traces = [acquired.epilogue] if acquired.epilogue else []
         backward = None
         for transform in (dead_code_elimination, *map(_named, self.data.transforms)):
-            traces.append(transform(traces[-1]))
+            if (new := transform(traces[-1])) is not traces[-1]:
+                traces.append(new)
         if acquired.needs_gradients:
             known = {p for statement in traces[0].bound_symbols for p in statement.outputs}
             differentiated = differentiate(traces[-1], acquired.written, known)

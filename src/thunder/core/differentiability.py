@@ -12,7 +12,12 @@ STOPS = frozenset({prims.detach, memory_prims.bitcast})
 
 # Their results require gradients wherever an input does, also where what they compute passes none on: a count of
 # elements that are not zero, say. The gradients are zero.
-REQUIRE = frozenset(f"ltorch.{name}" for name in ("cdist", "copysign", "dist", "fill", "norm", "vector_norm", "zero"))
+REQUIRE = frozenset(
+    f"ltorch.{name}" for name in ("cat", "cdist", "copysign", "dist", "fill", "norm", "vector_norm", "zero")
+)
+
+# Of their results the first one alone is differentiable.
+FIRST_ONLY = frozenset({"ltorch.native_layer_norm"})
 
 
 def differentiable_outputs(bound_symbol: BoundSymbol, active: set[Proxy]) -> list[TensorProxy]:
@@ -23,6 +28,8 @@ def differentiable_outputs(bound_symbol: BoundSymbol, active: set[Proxy]) -> lis
     if not active.intersection(bound_symbol.inputs) or bound_symbol.symbol in STOPS:
         return []
     outputs = [p for p in bound_symbol.outputs if isinstance(p, TensorProxy) and is_inexact(p.dtype)]
+    if bound_symbol.symbol.id in FIRST_ONLY:
+        return outputs[:1]
     if bound_symbol.symbol.id in REQUIRE:
         return outputs
     if bound_symbol.subsymbols:

@@ -343,6 +343,12 @@ def graft(a: TensorProxy, onto: TensorProxy) -> TensorProxy:
 
 
 @prim(Tag.SHAPE_ONLY)
+def overwrite(a: TensorProxy, old: TensorProxy) -> TensorProxy:
+    """The values of `a`, written over all of `old`: gradients pass to `a`, and those of `old` are zeros, not none."""
+    return tensor(a, strides=a.strides)
+
+
+@prim(Tag.SHAPE_ONLY)
 def cat(tensors: Sequence[TensorProxy], dim: int) -> TensorProxy:
     first = tensors[0]
     for x in tensors[1:]:

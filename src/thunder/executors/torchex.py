@@ -88,8 +88,8 @@ def pad(a: torch.Tensor, value: Any, low: Sequence[int], high: Sequence[int]) ->
     return torch.constant_pad_nd(a, sizes, value)
 
 
-@implements(prims.graft)
-def graft(a: torch.Tensor, onto: torch.Tensor) -> torch.Tensor:
+@implements(prims.graft, prims.overwrite)
+def graft(a: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return a.detach()
 
 

@@ -6,6 +6,7 @@ import inspect
 import types
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -82,6 +83,7 @@ def acquire(
     *,
     gradients: bool,
     sharp_edges: SharpEdges,
+    around: Callable[[], AbstractContextManager] = nullcontext,
 ) -> None:
     """Trace `program(*args, **kwargs)` into `acquired`; when an error comes, what was traced until then stays in it.
 
@@ -90,12 +92,13 @@ def acquire(
     Args:
         gradients: whether results that require gradients must be able to give them.
         sharp_edges: what to do about what cannot be guarded.
+        around: gives the context that the program runs in.
 
     Raises:
         NotRepresentable: if the program must be run plainly.
     """
     context = contextvars.copy_context()  # which takes along what the program writes to context variables
-    context.run(_acquire, program, args, kwargs, acquired, gradients, sharp_edges)
+    context.run(_acquire, program, args, kwargs, acquired, gradients, sharp_edges, around)
 
 
 def _acquire(
@@ -105,6 +108,7 @@ def _acquire(
     acquired: Acquired,
     gradients: bool,
     sharp_edges: SharpEdges,
+    around: Callable[[], AbstractContextManager],
 ) -> None:
     dependence = Dependence()
     arguments = _Arguments(program, dependence)
@@ -117,7 +121,8 @@ def _acquire(
             traced_args, traced_kwargs = arguments.facades_of(args, kwargs)
             dependence.program(program)
             with Newborn() as newborn:
-                result = tracer.run(program, traced_args, traced_kwargs)
+                with around():
+                    result = tracer.run(program, traced_args, traced_kwargs)
                 dependence.forget(newborn.known())
             ending = _Ending(acquired, tracer, dependence, arguments, result)
             if gradients:

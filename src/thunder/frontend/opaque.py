@@ -48,20 +48,44 @@ class OpaqueOutput:
     views: list[tuple[int, TensorProxy]]
 
 
-class _RandomnessObserver(TorchDispatchMode):
-    """Notes whether an operation draws random numbers."""
+class _EffectObserver(TorchDispatchMode):
+    """Notes what an operation does beside giving its result.
 
-    random = False
+    Attributes:
+        random: whether it draws random numbers.
+        written: the memory that it writes to, as its schemas say. Versions of tensors do not tell of all: those that
+            `_foreach` operations write to keep theirs.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.random = False
+        self.written: set[int] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
         self.random |= torch.Tag.nondeterministic_seeded in func.tags
-        return func(*args, **(kwargs or {}))
+        if func._schema.is_mutable:
+            self.written.update(memory_of(x) for x in _written_arguments(func._schema, args, kwargs))
+        return func(*args, **kwargs)
+
+
+def memory_of(x: torch.Tensor) -> int:
+    """What tensors that share memory have in common."""
+    return x.untyped_storage()._cdata
+
+
+def _written_arguments(schema: Any, args: tuple, kwargs: dict[str, Any]) -> Iterator[torch.Tensor]:
+    for i, argument in enumerate(schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            given = args[i] if i < len(args) else kwargs.get(argument.name)
+            yield from (x for x in tree_flatten(given)[0] if isinstance(x, torch.Tensor))
 
 
 @contextmanager
 def without_randomness() -> Iterator[None]:
     """RandomnessError if random numbers were drawn inside; generators are then as they were."""
-    with _RandomnessObserver() as observer, same_randomness_after(RandomnessError):
+    with _EffectObserver() as observer, same_randomness_after(RandomnessError):
         yield
         if observer.random:
             raise RandomnessError
@@ -89,9 +113,11 @@ def record_opaque(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Opaque
         for i, fake in zip(positions, fakes):
             filled[i] = fake
         fake_args, fake_kwargs = tree_unflatten([_on_fake_device(x) for x in filled], spec)
-        with _RandomnessObserver() as observer:
+        with _EffectObserver() as observer:
             out = func(*fake_args, **fake_kwargs)
-        written = tuple(i for i, fake in enumerate(fakes) if fake._version != before[i])
+        written = tuple(
+            i for i, x in enumerate(fakes) if x._version != before[i] or memory_of(x) in observer.written
+        )
         for i, fake in zip(positions, fakes):
             if (fake.shape, fake.stride()) != (leaves[i].shape, leaves[i].strides):
                 raise NotInTraces("changes the shape or strides of a tensor in place")
@@ -204,7 +230,7 @@ def _record(
     random: bool,
     on: torch.device | None,
 ) -> OpaqueOutput:
-    storages = {fake.untyped_storage()._cdata: i for i, fake in enumerate(fakes)}
+    memories = {memory_of(fake): i for i, fake in enumerate(fakes)}
     made: dict[int, TensorProxy] = {}
     views: list[tuple[int, TensorProxy]] = []
 
@@ -216,7 +242,7 @@ def _record(
                 raise NotInTraces(f"gives a tensor with the layout {x.layout}")
             made[id(x)] = tensor(shape=x.shape, dtype=x.dtype, device=on or x.device, strides=x.stride())
             made[id(x)].requires_grad = x.requires_grad
-            if (owner := storages.get(x.untyped_storage()._cdata)) is not None and owner not in written:
+            if (owner := memories.get(memory_of(x))) is not None and owner not in written:
                 views.append((owner, made[id(x)]))
         return made[id(x)]
 

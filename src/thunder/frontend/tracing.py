@@ -621,7 +621,8 @@ class Tracer(TorchFunctionMode):
         if not old.requires_grad or value.requires_grad:
             return value
         if torch.is_grad_enabled():
-            value.requires_grad = True  # as eager says, though they are zero
+            value = prims.overwrite(value, old)
+            value.requires_grad = True
             return value
         value = prims.graft(value, old)  # eager does not see the write: gradients pass
         value.requires_grad = True

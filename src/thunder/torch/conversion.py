@@ -143,6 +143,8 @@ def detach(input: TensorProxy) -> TensorProxy:
 def copy(self: TensorProxy, src: TensorProxy | Number, non_blocking: bool = False) -> TensorProxy:
     """What `self` holds after `self.copy_(src)`: `src` in the dtype, on the device and in the shape of `self`."""
     if is_number(src):
-        return prims.full(self.shape, clang.convert(src, self.dtype), self.dtype, self.device)
-    moved = clang.expand_to(_copied(src, self.dtype, self.device), self.shape)
-    return prims.clone(moved) if moved is src or moved.shape != src.shape else moved
+        copied = prims.full(self.shape, clang.convert(src, self.dtype), self.dtype, self.device)
+    else:
+        moved = clang.expand_to(_copied(src, self.dtype, self.device), self.shape)
+        copied = prims.clone(moved) if moved is src or moved.shape != src.shape else moved
+    return prims.overwrite(copied, self) if self.requires_grad and torch.is_grad_enabled() else copied

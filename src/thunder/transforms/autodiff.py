@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from thunder import clang
-from thunder.core.differentiability import STOPS, differentiable_outputs
+from thunder.core.differentiability import REQUIRE, STOPS, differentiable_outputs
 from thunder.core.dtypes import is_complex, is_inexact
 from thunder.core.proxies import Proxy, TensorProxy
 from thunder.core.recording import current_recorder
@@ -23,6 +23,7 @@ from thunder.core.symbol import BoundSymbol, SourceLine, Tag, map_proxies, uniqu
 from thunder.core.trace import PassTimer, Trace, TraceRecorder, record
 from thunder.transforms.dead_code_elimination import dead_code_elimination
 from thunder.transforms.gradients import augmented_rules, by_torch, gradient_rules, rewrites
+from thunder.transforms.gradients.elementwise import zeros_like
 from thunder.transforms.kept_graphs import with_kept_graph
 from thunder.transforms.rematerialization import cheapest
 
@@ -354,6 +355,8 @@ class _Builder:
             recorder = current_recorder()
             recorder.scopes[-1].extend(repeated)
             found = pull_back(recorder, inner, [(p, g) for p, g in zip(tensors, grads) if g is not None])
+            if statement.symbol.id in REQUIRE:
+                found = {p: zeros_like(p) for p in statement.inputs if self.needs_gradient(p)} | found
             return [(p, found[p]) for p in statement.inputs if p in found]
 
         return Step(tensors, pull, source)

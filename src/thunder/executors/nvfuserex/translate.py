@@ -293,6 +293,11 @@ def _detach(fd: Definition, a: Value) -> Value:
     return a
 
 
+@rule(prims.overwrite)
+def _overwrite(fd: Definition, a: Value, old: Value) -> Value:
+    return a
+
+
 # ---- shape ----
 
 # What nvFuser may answer with the memory it was given.

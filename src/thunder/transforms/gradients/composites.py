@@ -25,6 +25,19 @@ def _relu(g: TensorProxy, out: TensorProxy, input: TensorProxy, inplace: bool = 
     return (backward.threshold_backward(g, out, 0),)
 
 
+@gradient(ltorch.zero)
+def _zero(g: TensorProxy, out: TensorProxy, input: TensorProxy) -> Grads:
+    return (zeros_like(input),)
+
+
+@gradient(ltorch.fill)
+def _fill(g: TensorProxy, out: TensorProxy, input: TensorProxy, value: Any) -> Grads:
+    if not isinstance(value, TensorProxy):
+        return zeros_like(input), None
+    total = prims.sum_prim(g, tuple(range(g.ndim))) if g.ndim else g
+    return zeros_like(input), clang.on_device(clang.convert(total, value.dtype), value.device)
+
+
 def _inside(g: TensorProxy, inside: TensorProxy) -> TensorProxy:
     return clang.where(inside, g, clang.convert(0, g.dtype))
 

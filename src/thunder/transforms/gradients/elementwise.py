@@ -70,6 +70,11 @@ def _graft(g: TensorProxy, out: TensorProxy, a: TensorProxy, onto: TensorProxy) 
     return None, g
 
 
+@gradient(prims.overwrite)
+def _overwrite(g: TensorProxy, out: TensorProxy, a: TensorProxy, old: TensorProxy) -> Grads:
+    return g, zeros_like(old)
+
+
 @gradient(prims.convert_element_type)
 def _convert(g: TensorProxy, out: TensorProxy, a: TensorProxy, dtype: Any) -> Grads:
     return (clang.convert(g, a.dtype),)
