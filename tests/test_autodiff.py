@@ -8,6 +8,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 from gradients import assert_same_gradients, differentiated, stage_gradients
+from torch.autograd import forward_ad
+from torch.testing import assert_close
 
 import thunder
 
@@ -153,7 +155,7 @@ def test_every_stage_of_the_backward_gives_eagers_gradients():
     found = stage_gradients(jitted, [x.detach() for x in args], grads)
     assert len(found) == 9
     for gradients in found:
-        torch.testing.assert_close(list(gradients), expected)
+        assert_close(list(gradients), expected)
 
 
 def test_backward_operations_carry_the_line_of_their_forward_operation():
@@ -185,8 +187,8 @@ def test_gradients_accumulate_and_hooks_run():
     for _ in range(2):
         jitted(x).sum().backward()
     expected = x.sum(0).expand(3, 3)
-    torch.testing.assert_close(net.weight.grad, expected * 4)
-    torch.testing.assert_close(net.bias.grad, torch.full((3,), 4.0))
+    assert_close(net.weight.grad, expected * 4)
+    assert_close(net.bias.grad, torch.full((3,), 4.0))
     assert len(seen) == 4 and thunder.cache_misses(jitted) == 1
 
 
@@ -195,7 +197,7 @@ def test_a_retained_graph_gives_its_gradients_again_and_a_freed_one_refuses():
     loss = thunder.jit(lambda x: (torch.special.i0(x) * x).sum())(x)
     (first,) = torch.autograd.grad(loss, x, retain_graph=True)
     (second,) = torch.autograd.grad(loss, x)
-    torch.testing.assert_close(first, second)
+    assert_close(first, second)
     with pytest.raises(RuntimeError, match="second time"):
         torch.autograd.grad(loss, x)
 
@@ -203,7 +205,7 @@ def test_a_retained_graph_gives_its_gradients_again_and_a_freed_one_refuses():
 def test_inputs_that_are_no_leaves_pass_gradients_on():
     x = leaf(3)
     thunder.jit(lambda y: y.sin().sum())(x * 2).backward()
-    torch.testing.assert_close(x.grad, 2 * (2 * x.detach()).cos())
+    assert_close(x.grad, 2 * (2 * x.detach()).cos())
 
 
 def test_an_input_that_plays_no_part_gets_no_gradient():
@@ -221,17 +223,130 @@ def test_tensors_in_containers_get_gradients():
 
     d = {"list": [leaf(3)], "pair": Pair(leaf(3), leaf(3))}
     thunder.jit(program)(d).sum().backward()
-    torch.testing.assert_close(d["list"][0].grad, torch.full((3,), 2.0, dtype=torch.float64))
-    torch.testing.assert_close(d["pair"].second.grad, d["pair"].second.detach().cos())
+    assert_close(d["list"][0].grad, torch.full((3,), 2.0, dtype=torch.float64))
+    assert_close(d["pair"].second.grad, d["pair"].second.detach().cos())
     assert d["pair"].first.grad is None
 
 
 def test_twice_differentiated_is_refused_by_name():
     x = leaf(3)
-    (g,) = torch.autograd.grad(thunder.jit(lambda x: x.sin().sum())(x), x, create_graph=True)
-    torch.testing.assert_close(g.detach(), x.detach().cos())
+    jitted = thunder.jit(lambda x: x.sin().sum())
     with pytest.raises(NotImplementedError, match="create_graph"):
-        g.sum().backward()
+        torch.autograd.grad(jitted(x), x, create_graph=True)
+    with pytest.raises(NotImplementedError, match="create_graph"):
+        torch.autograd.functional.hessian(jitted, x.detach())
+
+
+def forward_mode(f, x):
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(f(forward_ad.make_dual(x, torch.ones_like(x)))).tangent
+
+
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        lambda f, x: torch.func.grad(f)(x),
+        lambda f, x: torch.func.vmap(f)(x),
+        lambda f, x: torch.func.jvp(f, (x,), (torch.ones_like(x),)),
+        lambda f, x: torch.func.hessian(f)(x),
+        forward_mode,
+    ],
+)
+def test_inside_of_torchs_own_transforms_a_call_is_run_plainly_with_a_warning(transformed):
+    jitted, x = thunder.jit(lambda x: (x.sin() * x).sum()), torch.rand(2, 3)
+    assert_close(jitted(x), (x.sin() * x).sum())
+    with pytest.warns(UserWarning, match="plainly this time"):
+        actual = transformed(jitted, x)
+    assert_close(actual, transformed(jitted.__wrapped__, x))
+    jitted(x)
+    assert (thunder.cache_misses(jitted), thunder.cache_hits(jitted)) == (1, 1)
+
+
+def overwritten_by_zeros(x, w):
+    y = x * 2
+    y.zero_()
+    return y
+
+
+def overwritten_by_a_number(x, w):
+    y = x * 2
+    return y.fill_(3.0) + w
+
+
+def overwritten_by_a_scalar_tensor(x, w):
+    y = x * 2
+    return y.fill_(w.sum())
+
+
+def overwritten_by_a_tensor(x, w):
+    y = x * 2
+    return y.copy_(w)
+
+
+def overwritten_by_a_constant(x, w):
+    y = x * 2
+    y[:] = 1.0
+    return y.copy_(w.detach()) + w
+
+
+def overwritten_in_part_by_foreach(x, w):
+    first, second = x * 2, w * 3
+    torch._foreach_mul_([first[0], second], 2.0)
+    torch._foreach_add_([first], [w])
+    return first, second
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        overwritten_by_zeros,
+        overwritten_by_a_number,
+        overwritten_by_a_scalar_tensor,
+        overwritten_by_a_tensor,
+        overwritten_by_a_constant,
+        overwritten_in_part_by_foreach,
+    ],
+)
+def test_what_is_overwritten_has_eagers_gradients_zeros_where_these_are(program):
+    args = leaf(3, 3), leaf(3, 3)
+    _, expected, _ = differentiated(program, args)
+    _, found, _ = differentiated(thunder.jit(program), args)
+    assert [g is None for g in found] == [g is None for g in expected]
+    assert_close([g for g in found if g is not None], [g for g in expected if g is not None])
+
+
+def test_gradients_enabled_inside_of_no_grad_are_kept():
+    def program(x, w):
+        y = x * w
+        with torch.enable_grad():
+            z = x * w
+        return y, z, x
+
+    x, w = leaf(3), leaf(3)
+    jitted = thunder.jit(program)
+    for _ in range(2):
+        with torch.no_grad():
+            y, z, same = jitted(x, w)
+            assert not torch.is_grad_enabled()
+        assert (y.requires_grad, z.requires_grad, same is x) == (False, True, True)
+        assert_close(torch.autograd.grad(z.sum(), (x, w)), (w.detach(), x.detach()))
+    with torch.no_grad():
+        assert thunder.jit(lambda x: (x, x * 2))(x)[0] is x
+
+
+@pytest.mark.parametrize("call", [torch.add, torch.cat, torch.max])
+def test_out_with_tensors_that_require_gradients_is_refused_as_by_torch(call):
+    def program(x, out):
+        if call is torch.cat:
+            return torch.cat([x, x], out=out)
+        return torch.add(x, 1, out=out) if call is torch.add else torch.max(x, 0, out=(out, torch.empty(0).long()))
+
+    errors = []
+    for f in (program, thunder.jit(program)):
+        with pytest.raises(RuntimeError, match="automatic differentiation") as e:
+            f(leaf(3), torch.empty(6 if call is torch.cat else 3, dtype=torch.float64))
+        errors.append(str(e.value))
+    assert errors[0] == errors[1]
 
 
 def test_a_saved_input_that_is_written_before_the_backward_is_an_error():
@@ -253,7 +368,7 @@ def test_an_input_that_is_written_in_place_gets_its_history():
     y, z = x * 1, x * 1
     a, b = program(y), thunder.jit(program)(z)
     (g,), (h,) = (torch.autograd.grad((out, v), x, (torch.ones(3), torch.ones(3))) for out, v in ((a, y), (b, z)))
-    torch.testing.assert_close(g, h)
+    assert_close(g, h)
     with pytest.raises(RuntimeError, match="leaf"):
         thunder.jit(program)(x)
 
@@ -318,7 +433,7 @@ def test_values_that_a_transform_has_made_are_differentiated():
     thunder.jit(lambda x: F.gelu(x) * x.softmax(-1), transforms=[to_primitives])(x).sum().backward()
     y = x.detach().requires_grad_()
     (F.gelu(y) * y.softmax(-1)).sum().backward()
-    torch.testing.assert_close(x.grad, y.grad)
+    assert_close(x.grad, y.grad)
 
 
 def test_saved_tensors_are_free_once_the_backward_has_run():
@@ -353,8 +468,8 @@ def test_a_module_trains_as_in_eager_with_batch_norm_and_dropout():
         return found, [*net.parameters(), *net.buffers()]
 
     expected, actual = losses(False), losses(True)
-    torch.testing.assert_close(actual[0], expected[0])
-    torch.testing.assert_close(actual[1], expected[1])
+    assert_close(actual[0], expected[0])
+    assert_close(actual[1], expected[1])
 
 
 def test_shapes_that_depend_on_values_are_differentiated():
@@ -394,4 +509,4 @@ def test_a_chain_of_a_thousand_operations_differentiates():
     x, y = (torch.ones(3, requires_grad=True) for _ in range(2))
     thunder.jit(program)(x).backward()
     program(y).backward()
-    torch.testing.assert_close(x.grad, y.grad)
+    assert_close(x.grad, y.grad)

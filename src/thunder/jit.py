@@ -36,7 +36,12 @@ from thunder.frontend.acquire import Acquired, acquire
 from thunder.frontend.guards import without_guards
 from thunder.frontend.history import Entry, History
 from thunder.frontend.reasons import guard_failure, state_change
-from thunder.frontend.torch_state import same_randomness_after, torch_state, without_autocast
+from thunder.frontend.torch_state import (
+    is_inside_torch_transform,
+    same_randomness_after,
+    torch_state,
+    without_autocast,
+)
 from thunder.frontend.tracebacks import hide_internal_frames
 from thunder.transforms.autodiff import differentiate
 from thunder.transforms.dead_code_elimination import dead_code_elimination
@@ -186,6 +191,11 @@ class CompileStats:
         self.last_epilogue_traces = specialization.epilogue_traces
 
 
+_INSIDE_TRANSFORM = (
+    "The call is inside of torch.func or of forward-mode differentiation, in which traces do not take part.\n"
+    "Jit the transformed function, thunder.jit(torch.func.grad(f)), or use thunder.grad or thunder.jvp."
+)
+
 # What a prologue raises where something that it looks at is not there any more.
 _GONE = (KeyError, AttributeError, IndexError, TypeError, ValueError)
 
@@ -283,12 +293,15 @@ class Compiled:
 
     def miss(self, state: tuple, args: tuple, kwargs: dict[str, Any], known: int, decided_otherwise: str | None) -> Any:
         """Compile for these arguments, and run. Of the specializations, `known` have been tried."""
+        if is_inside_torch_transform():
+            warnings.warn(f"{self.name} is run plainly this time.\n{_INSIDE_TRANSFORM}", stacklevel=3)
+            return self.run_plainly(args, kwargs)
         with self.lock:
             is_outdated = len(self.stats.specializations) != known or self.stats.plain is not None
             if not is_outdated:
-                if known:
-                    self.note_recompilation(decided_otherwise or self.reason_of_miss(state, args, kwargs))
                 try:
+                    if known:
+                        self.note_recompilation(decided_otherwise or self.reason_of_miss(state, args, kwargs))
                     specialization, inputs = self.compile(state, args, kwargs)
                 except NotRepresentable as e:
                     if e.once:
@@ -355,7 +368,7 @@ class Compiled:
         acquired = Acquired(history=self.stats.last_history)
         traces = self.stats.last_traces = [acquired.computation]
         self.stats.last_prologue_traces, self.stats.last_epilogue_traces, self.stats.last = [], [], None
-        gradients = torch.is_grad_enabled() and not self.data.disable_torch_autograd
+        gradients = not (self.data.disable_torch_autograd or torch.is_inference_mode_enabled())
         edges, around = self.data.sharp_edges, self.around_program
         acquire(self.data.fn, args, kwargs, acquired, gradients=gradients, sharp_edges=edges, around=around)
         prologue_traces = self.stats.last_prologue_traces = [acquired.prologue]

@@ -76,6 +76,11 @@ class CompiledFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[torch.Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            raise UnsupportedError(
+                "Gradients of gradients (create_graph=True) through a jitted function are not built.",
+                "Call the function itself where you differentiate twice.",
+            )
         backward = ctx.backward_of
         tensors, objects = iter(ctx.saved_tensors), iter(ctx.objects)
         saved = [next(tensors if is_tensor else objects) for is_tensor in backward.is_tensor]
@@ -83,35 +88,12 @@ class CompiledFunction(torch.autograd.Function):
         if not keeps_graph():
             ctx.maybe_clear_saved_tensors()
             ctx.objects = ()
-        with torch.set_grad_enabled(False):
-            found = no_autocast(backward.run)(saved, grads)
-        if torch.is_grad_enabled():
-            found = _refusing_gradients(found)
-        return None, None, *found
+        return None, None, *no_autocast(backward.run)(saved, grads)
 
 
 def call(run: Callable, backward: Backward, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
-    """What the program returns, with gradients."""
-    return CompiledFunction.apply(run, backward, *inputs)
-
-
-class _TwiceDifferentiated(torch.autograd.Function):
-    """Gradients whose own gradients are refused."""
-
-    @staticmethod
-    def forward(ctx: Any, _: torch.Tensor, *grads: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return tuple(g.view_as(g) for g in grads)
-
-    @staticmethod
-    def backward(ctx: Any, *_: Any) -> Any:
-        raise UnsupportedError(
-            "Gradients of gradients (create_graph=True) through a jitted function are not built.",
-            "Call the function itself where you differentiate twice.",
-        )
-
-
-def _refusing_gradients(grads: Sequence[torch.Tensor | None]) -> list[torch.Tensor | None]:
-    """The same gradients; differentiating them raises UnsupportedError."""
-    some = [g for g in grads if g is not None]
-    marked = iter(_TwiceDifferentiated.apply(torch.empty(0, requires_grad=True), *some)) if some else iter(())
-    return [None if g is None else next(marked) for g in grads]
+    """What the program returns, with gradients: also of what it computes with them enabled where they are not."""
+    if torch.is_grad_enabled():
+        return CompiledFunction.apply(run, backward, *inputs)
+    with torch.enable_grad():
+        return CompiledFunction.apply(run, backward, *inputs)

@@ -384,7 +384,9 @@ class _Ending:
             )
         values = [h.current() for h in handles_in((self.result, [v for _, v in self.changes]))]
         values += [i.handle.current() for i in self.written]
-        self.acquired.needs_gradients = any(v.requires_grad for v in values)
+        # Without gradients, an input that is returned brings its own.
+        own = set() if torch.is_grad_enabled() else {i.proxy for i in self.inputs}
+        self.acquired.needs_gradients = any(v.requires_grad for v in values if v not in own)
 
     # ---- the traces ----
 

@@ -144,6 +144,19 @@ def gives_dtypes(func: Callable, args: tuple, kwargs: dict[str, Any], out: Any) 
     return given == [p.dtype for p in unique_proxies(out)][: len(given)]
 
 
+def refuse_gradients(func: Callable, args: tuple, kwargs: dict[str, Any]) -> None:
+    """Raise the RuntimeError of torch, if it has one, about gradients of the call, which has `out=`."""
+    leaves, spec = tree_flatten((args, kwargs))
+    with torch._C.DisableTorchFunction(), _without_log(), FakeTensorMode(allow_non_fake_inputs=True):
+        fakes = [_fake_with_gradients(x) if isinstance(x, TensorProxy) else _on_fake_device(x) for x in leaves]
+        args, kwargs = tree_unflatten(fakes, spec)
+        try:
+            func(*args, **kwargs)
+        except Exception as e:  # of others, eager or the call without `out=` tells
+            if isinstance(e, RuntimeError) and "support automatic differentiation" in str(e):
+                raise
+
+
 def record_opaque_as(func: Callable, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
     """Record the call as one that returns what `result` is; gives proxies for its tensors."""
     result = _record(func, args, kwargs, result, [], (), False, None).result
@@ -202,6 +215,11 @@ class _Computed(torch.autograd.Function):
 
 def _requiring_gradients(fake: torch.Tensor) -> torch.Tensor:
     return _Computed.apply(fake, torch.empty(0, requires_grad=True))
+
+
+def _fake_with_gradients(proxy: TensorProxy) -> torch.Tensor:
+    fake = _fake(proxy)
+    return _requiring_gradients(fake) if proxy.requires_grad else fake
 
 
 def _on_fake_device(x: Any) -> Any:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 # What `torch_state` gives, in its order.
 STATE_NAMES = (
@@ -15,19 +16,22 @@ STATE_NAMES = (
     "the default device",
     "deterministic mode",
     "the number of torch function modes",
+    "the number of torch.func transforms",
+    "the level of forward-mode differentiation",
 )
 
 _are_deterministic = torch.are_deterministic_algorithms_enabled
 _default_device = torch._C._get_default_device
 _default_dtype = torch.get_default_dtype
 _function_modes = torch._C._len_torch_function_stack
+_function_transforms = torch._C._functorch.maybe_current_level
 _is_any_autocast_enabled = torch._C._is_any_autocast_enabled
 _is_grad_enabled = torch.is_grad_enabled
 _is_inference_mode_enabled = torch.is_inference_mode_enabled
 
 
 def torch_state() -> tuple[Any, ...]:
-    """Grad mode first; autocast, default dtype and device, deterministic mode, how many function modes are on."""
+    """What `STATE_NAMES` says."""
     return (
         _is_grad_enabled(),
         _is_inference_mode_enabled(),
@@ -36,7 +40,14 @@ def torch_state() -> tuple[Any, ...]:
         _default_device(),
         _are_deterministic(),
         _function_modes(),
+        _function_transforms(),
+        forward_ad._current_level,
     )
+
+
+def is_inside_torch_transform() -> bool:
+    """Whether torch.func or forward-mode differentiation transforms what runs now: a trace would not take part."""
+    return _function_transforms() is not None or forward_ad._current_level >= 0
 
 
 def autocast_state() -> tuple[Any, ...]:

@@ -38,6 +38,7 @@ from thunder.frontend.opaque import (
     gives_dtypes,
     record_opaque,
     record_opaque_as,
+    refuse_gradients,
     without_randomness,
 )
 from thunder.frontend.provenance import CallSite, call_site
@@ -630,6 +631,11 @@ class Tracer(TorchFunctionMode):
         return value
 
     def with_out(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if torch.is_grad_enabled() and self.any_requires_grad((args, kwargs)):
+            try:
+                refuse_gradients(func, self.proxies(args), self.proxies(kwargs))
+            except RuntimeError as e:
+                raise self.annotated(e) from None
         out = kwargs.pop("out")
         result = self._record(func, args, kwargs)
         given = out if isinstance(out, tuple | list) else (out,)

@@ -8,7 +8,7 @@ import torch
 from thunder.core.trace import Trace
 
 
-class autocast:  # noqa: N801  named as torch's
+class autocast:
     """The transform that has a program run as under `torch.autocast` with `dtype`, on the CPU and on CUDA.
 
     The program is acquired under autocast, so that its trace has the casts, eager's, from the first stage on; a cast
