@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import transformers
+from fifty_steps import MODELS, OPTIMIZERS, assert_fifty_steps_stay_with_eager
 from test_real_programs import FAMILIES, RUN_PLAINLY, WORDS
 
 import thunder
@@ -99,60 +100,7 @@ def test_a_gradient_scaler_scales():
     torch.testing.assert_close(train(True), train(False), rtol=1e-2, atol=1e-3)
 
 
-def gpt():
-    class Block(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.norm, self.qkv, self.out = torch.nn.LayerNorm(16), torch.nn.Linear(16, 48), torch.nn.Linear(16, 16)
-            self.mlp = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.Linear(32, 16))
-
-        def forward(self, x):
-            q, k, v = self.qkv(self.norm(x)).unflatten(-1, (3, 2, 8)).permute(2, 0, 3, 1, 4)
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(y.transpose(1, 2).flatten(2))
-            return x + self.mlp(x)
-
-    model = torch.nn.Sequential(torch.nn.Embedding(11, 16), Block(), Block(), torch.nn.Linear(16, 11))
-    words = torch.randint(0, 11, (4, 7))
-    return model, words[:, :-1], lambda out: F.cross_entropy(out.flatten(0, 1), words[:, 1:].flatten())
-
-
-def convolutional():
-    model = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 8, 3, bias=False), torch.nn.BatchNorm2d(8), torch.nn.ReLU(inplace=True),
-        torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.Dropout(0.1), torch.nn.Linear(72, 4),
-    )  # fmt: skip
-    return model, torch.randn(4, 3, 8, 8), lambda out: F.cross_entropy(out, torch.tensor([0, 1, 2, 3]))
-
-
-OPTIMIZERS = {
-    "SGD": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, foreach=True),
-    "AdamW, foreach": lambda p: torch.optim.AdamW(p, lr=3e-3, foreach=True),
-    "AdamW, fused": lambda p: torch.optim.AdamW(p, lr=3e-3, fused=True),
-}
-
-
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("build", [gpt, convolutional])
+@pytest.mark.parametrize("build", MODELS)
 def test_fifty_steps_stay_with_eager(build, optimizer):
-    def train(jit):
-        torch.manual_seed(0)
-        model, x, loss_of = build()
-        call = thunder.jit(model) if jit else model
-        chosen = OPTIMIZERS[optimizer](model.parameters())
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(chosen, 50)
-        losses = []
-        for step in range(50):
-            chosen.zero_grad(set_to_none=step % 2 == 0)
-            losses.append(loss_of(call(x)))
-            losses[-1].backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            chosen.step()
-            schedule.step()
-        return model, torch.stack(losses).detach()
-
-    (plain, expected), (model, losses) = train(False), train(True)
-    torch.testing.assert_close(losses, expected, rtol=1e-3, atol=1e-4)
-    assert losses[-1] < losses[0] / 2
-    for a, b in zip((*model.parameters(), *model.buffers()), (*plain.parameters(), *plain.buffers()), strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-3)
+    assert_fifty_steps_stay_with_eager(build, optimizer, "cpu")
