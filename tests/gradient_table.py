@@ -22,8 +22,8 @@ INTRODUCTION = """# Gradients
 
 What `make opdb-grad` found: every operation of PyTorch's operator database that PyTorch differentiates, on the samples
 of the database for the CPU in float64 (complex128 where an operation takes nothing else), compiled by `thunder.jit`:
-are its outputs, its first-order gradients, and which outputs require gradients, those of eager PyTorch? A gradient of
-None and one of zeros count as the same. Samples that PyTorch itself does not differentiate are left out.
+are its outputs, its first-order gradients, and which outputs require gradients, those of eager PyTorch? Zeros where
+eager's gradient is None count as the same. Samples that PyTorch itself does not differentiate are left out.
 """
 
 
