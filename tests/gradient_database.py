@@ -15,11 +15,6 @@ import thunder
 SEED = 2026
 DIFFERENTIABLE = [op for op in DATABASE if op.supports_autograd and op.name not in NOT_TRACED]
 
-# What is known to be unlike eager, and why.
-KNOWN = {
-    "linalg.lstsq": "fake tensors say that the singular values require gradients; they get none",
-}
-
 
 @dataclass
 class Outcome:

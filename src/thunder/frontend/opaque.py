@@ -158,9 +158,10 @@ def refuse_gradients(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Non
 
 
 def record_opaque_as(func: Callable, args: tuple, kwargs: dict[str, Any], result: Any) -> Any:
-    """Record the call as one that returns what `result` is; gives proxies for its tensors."""
+    """Record the call as one that returns what `result` is; gives proxies for its tensors, which tell of gradients."""
     result = _record(func, args, kwargs, result, [], (), False, None).result
-    _take_for_differentiable(result, (args, kwargs))
+    if _is_below_autograd():
+        _take_for_differentiable(result, (args, kwargs))
     return result
 
 

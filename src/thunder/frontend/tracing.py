@@ -519,7 +519,8 @@ class Tracer(TorchFunctionMode):
         before = len(self.trace.bound_symbols)
         result = record_opaque_as(func, args, kwargs, real)
         constant = all(map(self.evaluation.is_constant, values))
-        self.evaluation.bind(result, real, constant)
+        values_of = tree_map(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, real)
+        self.evaluation.bind(result, values_of, constant)
         self.evaluation.note_producers()
         for p in () if constant else unique_proxies(result):
             prims.check_shape(p, p.shape)
@@ -529,12 +530,15 @@ class Tracer(TorchFunctionMode):
     def real_result(
         self, func: Callable, args: tuple, kwargs: dict[str, Any], values: dict[TensorProxy, torch.Tensor]
     ) -> Any:
-        """What the call gives for copies of these values; it must neither write to them nor draw random numbers."""
-        copies = {p: value.clone() for p, value in values.items()}
+        """What the call gives for copies of these values, which require gradients as the proxies do.
+
+        It must neither write to them nor draw random numbers.
+        """
+        copies = {p: value.detach().clone().requires_grad_(p.requires_grad) for p, value in values.items()}
         versions = [x._version for x in copies.values()]
         real_args, real_kwargs = map_proxies((args, kwargs), copies)
         try:
-            with recording(None), torch.no_grad(), without_randomness():
+            with recording(None), without_randomness():
                 real = func(*real_args, **real_kwargs)
         except RandomnessError:
             raise self.not_by_value(func, "draws random numbers") from None
