@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from recorded import Recorded, assert_as_eager, assert_close
 
+import thunder
 import thunder.torch as ltorch
 from thunder.executors import torchex  # noqa: F401
 from thunder.torch import torch_functions, updates
@@ -66,14 +67,24 @@ def test_attention(dtype, mask):
         attn_mask,
         is_causal=mask == "causal",
         tolerance=tolerance,
-        strides=False,
     )
+
+
+def test_attention_is_laid_out_as_torch_does_it():
+    rows, columns = torch.randn(2, 5, 3, 4), torch.randn(2, 3, 5, 4)
+    packed = torch.randn(2, 5, 9, 4)
+    for q in (rows.transpose(1, 2), columns, packed[:, :, :3].transpose(1, 2), rows.permute(1, 2, 0, 3), rows[..., ::2]):
+        for mask in (None, torch.zeros(5, 5), torch.zeros(3, 5, 5)):
+            mask = None if mask is None or q.shape[-2] != 5 else mask
+            check(F.scaled_dot_product_attention, q, q.contiguous(), q, mask)
+    heads = thunder.jit(lambda q: F.scaled_dot_product_attention(q, q, q).transpose(1, 2).view(2, 5, 12))
+    torch.testing.assert_close(heads(rows.transpose(1, 2)), heads.__wrapped__(rows.transpose(1, 2)))
 
 
 def test_attention_with_grouped_heads_and_scale():
     torch.manual_seed(0)
     q, k, v = torch.randn(2, 4, 5, 8), torch.randn(2, 2, 6, 8), torch.randn(2, 2, 6, 8)
-    check(F.scaled_dot_product_attention, q, k, v, scale=0.3, enable_gqa=True, strides=False)
+    check(F.scaled_dot_product_attention, q, k, v, scale=0.3, enable_gqa=True)
 
 
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])

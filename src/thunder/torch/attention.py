@@ -47,7 +47,36 @@ def scaled_dot_product_attention(
         weights = clang.where(empty, 0.0, weights)
     if dropout_p > 0.0:
         weights = dropout(weights, dropout_p, True)
-    return clang.convert(matmul(weights, clang.convert(value, dtype)), query.dtype)
+    out = clang.convert(matmul(weights, clang.convert(value, dtype)), query.dtype)
+    order = _order_of_dimensions(query, key, value, attn_mask, dropout_p)
+    return out if order is None else _laid_out(out, order)
+
+
+def _order_of_dimensions(
+    query: TensorProxy, key: TensorProxy, value: TensorProxy, attn_mask: TensorProxy | None, dropout_p: float
+) -> tuple[int, ...] | None:
+    """The result's dimensions from the slowest to the fastest varying, where torch takes a fused kernel; else None.
+
+    Those of the CPU, and flash attention on CUDA, lay the result out as the query; CUDA's efficient attention does as
+    (batch, length, heads, size).
+    """
+    tensors = (query, key, value)
+    if any(x.ndim != 4 or not x.numel or x.strides[-1] != 1 or x.shape[-1] != query.shape[-1] for x in tensors):
+        return None
+    if attn_mask is not None and (attn_mask.requires_grad or attn_mask.ndim not in (2, 4)):
+        return None
+    if query.device.type == "cuda" and (attn_mask is not None or query.dtype not in (torch.float16, torch.bfloat16)):
+        return 0, 2, 1, 3
+    if query.device.type == "cpu" and (dropout_p > 0.0 or not torch.backends.cuda.flash_sdp_enabled()):
+        return None
+    strides = prims.preserved_strides(query)
+    return tuple(sorted(range(4), key=lambda d: -strides[d]))
+
+
+def _laid_out(a: TensorProxy, order: tuple[int, ...]) -> TensorProxy:
+    if order == (0, 1, 2, 3):
+        return a
+    return prims.permute(prims.contiguous(prims.permute(a, order)), tuple(map(order.index, range(a.ndim))))
 
 
 def _check(
