@@ -133,6 +133,31 @@ def test_views_of_one_base_move_together():
     check(program, X)
 
 
+@pytest.mark.parametrize("integer", [torch.int64, torch.int8])
+def test_what_an_integer_tensor_selects_is_a_view(integer):
+    def program(x, i):
+        y = x * 1
+        row, element = y[i], y[i, i]
+        row.add_(10)
+        y[i - 1][1:].mul_(2)
+        y[:, i] -= 1
+        element.mul_(3)
+        return y, row, element, y[None, i]
+
+    check(program, X, torch.tensor(1, dtype=integer))
+
+    def of_an_argument(x, i):
+        x[i].add_(1)
+        return x[i]
+
+    x, y = X.clone(), X.clone()
+    row = thunder.jit(of_an_argument)(x, torch.tensor(1, dtype=integer))
+    of_an_argument(y, torch.tensor(1))
+    row.mul_(2)
+    y[1].mul_(2)
+    torch.testing.assert_close(x, y)
+
+
 def test_running_statistics_are_updated():
     def run(wrap):
         torch.manual_seed(0)

@@ -73,7 +73,8 @@ def test_attention(dtype, mask):
 def test_attention_is_laid_out_as_torch_does_it():
     rows, columns = torch.randn(2, 5, 3, 4), torch.randn(2, 3, 5, 4)
     packed = torch.randn(2, 5, 9, 4)
-    for q in (rows.transpose(1, 2), columns, packed[:, :, :3].transpose(1, 2), rows.permute(1, 2, 0, 3), rows[..., ::2]):
+    parts = packed[:, :, :3], rows[..., ::2].transpose(1, 2)
+    for q in (rows.transpose(1, 2), columns, rows.permute(1, 2, 0, 3), *(x.transpose(1, 2) for x in parts)):
         for mask in (None, torch.zeros(5, 5), torch.zeros(3, 5, 5)):
             mask = None if mask is None or q.shape[-2] != 5 else mask
             check(F.scaled_dot_product_attention, q, q.contiguous(), q, mask)
@@ -157,6 +158,8 @@ def test_activations_at_extremes(name, dtype):
     x = torch.tensor([0.0, -0.0, 1.5, -1.5, 30.0, -30.0, 3.0, -3.0, float("inf"), float("-inf"), float("nan")]).to(
         dtype
     )
+    if name == "gelu":  # torch's kernel for AVX-512 gives NaN at infinity, its others infinity
+        x = x[~x.isinf()]
     check(getattr(F, name), x)
 
 

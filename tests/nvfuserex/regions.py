@@ -160,7 +160,7 @@ add(
     [((4, 8), f32), ((3,), i64)],
     lambda a, i: prims.gather(prims.sum(a, (1,)), 0, prims.remainder(i, 4)),
 )
-add("select", [((4, 8), f32), ((), i64)], lambda a, index: prims.take(a, index, 0))
+add("select", [((4, 8), f32), ((), i64)], lambda a, index: prims.select(a, index, 0))
 add("take_of_vector", [((40,), f32), ((3,), i32)], lambda a, index: prims.take(a, index, 0))
 add("reshape_permute", [((4, 8), f32)], lambda a: prims.neg(prims.permute(prims.reshape(a, (2, 2, 8)), (2, 0, 1))))
 add("broadcast", [((4, 8), f32)], lambda a: prims.exp(prims.broadcast_in_dim(a, (4, 3, 8), (0, 2))))

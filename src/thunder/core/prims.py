@@ -375,6 +375,13 @@ def pad(a: TensorProxy, value: Number, low: Dims, high: Dims) -> TensorProxy:
 # ---- indexing ----
 
 
+@prim(Tag.VIEW, Tag.SHAPE_ONLY)
+def select(a: TensorProxy, index: TensorProxy, dim: int) -> TensorProxy:
+    """The slice of `a` along `dim` that the 0-dimensional integer `index` names."""
+    kept = [d for d in range(a.ndim) if d != dim]
+    return tensor(a, shape=[a.shape[d] for d in kept], strides=tuple(a.strides[d] for d in kept))
+
+
 @prim()
 def take(a: TensorProxy, index: TensorProxy, dim: int) -> TensorProxy:
     """The slices of `a` along `dim` that the 0- or 1-dimensional integer `index` names, in its order."""

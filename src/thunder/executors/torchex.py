@@ -130,7 +130,7 @@ def atan2(a: Any, b: Any) -> torch.Tensor:
 # ---- primitives: indexing ----
 
 
-@implements(prims.take)
+@implements(prims.select, prims.take)
 def take(a: torch.Tensor, index: torch.Tensor, dim: int) -> torch.Tensor:
     return a[(slice(None),) * dim + (index,)]
 

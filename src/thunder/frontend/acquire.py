@@ -404,7 +404,11 @@ class _Ending:
         self.acquired.computation.output = (self.flat, self.values)
 
     def computed(self, tree: Any) -> tuple[TensorProxy, ...]:
-        return tuple(dict.fromkeys(h.current() for h in handles_in(tree) if not self.is_made_in_epilogue(h)))
+        """The values that the computation returns for a template: those it holds, or that name which view one is."""
+        values: list[TensorProxy] = []
+        for handle in handles_in(tree):
+            values += handle.named_by if self.is_made_in_epilogue(handle) else [handle.current()]
+        return tuple(dict.fromkeys(values))
 
     def is_made_in_epilogue(self, handle: Handle) -> bool:
         """Whether a value is an input, or a view of one, that the epilogue takes as it is in the end.
@@ -413,6 +417,8 @@ class _Ending:
         """
         source = handle.base.input
         if source is None or not (self.acquired.needs_gradients or source in self.written):
+            return False
+        if any(i.proxy in handle.named_by for i in self.written):  # the epilogue would find another index
             return False
         return handle.writable or source in self.written
 

@@ -74,6 +74,12 @@ class Handle:
         return self.steps is not None and all(map(_is_writable, self.steps)) and self.parent.writable
 
     @property
+    def named_by(self) -> list[TensorProxy]:
+        """The tensors whose values say what the view shows, and what those it is a view of."""
+        own = [x for step in self.steps or () for x in step.args[1:] if isinstance(x, TensorProxy)]
+        return own if self.parent is None else own + self.parent.named_by
+
+    @property
     def is_detached(self) -> bool:
         """Whether the view is one that gradients do not go through."""
         return any(step.symbol is prims.detach for step in self.steps or ())
@@ -159,6 +165,10 @@ def _fold(before: TensorProxy, value: TensorProxy, dim: int, size: int, step: in
     return written_windows(before, value, dim, size, step, False)
 
 
+def _set_selected(before: TensorProxy, value: TensorProxy, index: TensorProxy, dim: int) -> TensorProxy:
+    return prims.index_put(before, (None,) * dim + (index,), value, False)
+
+
 _inverse: dict[Symbol, Callable[..., TensorProxy]] = {
     prims.broadcast_in_dim: _unbroadcast,
     prims.reshape: _reshape_back,
@@ -166,6 +176,7 @@ _inverse: dict[Symbol, Callable[..., TensorProxy]] = {
     prims.detach: lambda before, value: value,
     prims.permute: _unpermute,
     prims.slice_prim: _slice_back,
+    prims.select: _set_selected,
     prims.diagonal: _set_diagonal,
     memory_prims.as_strided: _scatter,
     memory_prims.bitcast: lambda before, value, _: memory_prims.bitcast(value, before.dtype),

@@ -26,13 +26,17 @@ def _with_tensors(key: Any, device: torch.device) -> Any:
 
 @torchsymbol("Tensor.__getitem__")
 def getitem(self: TensorProxy, index: Any) -> TensorProxy:
-    """`self[index]`: a view where the index holds integers, slices, None and Ellipsis only."""
+    """`self[index]`: a view where the index holds slices, None, Ellipsis and integers only, also those of tensors."""
     region = clang.parse_index(self.shape, _with_tensors(index, self.device))
     if not region.tensors:
         return clang.basic_index(self, region)
     whole = region.sizes == self.shape and set(region.steps) <= {1}
     base = self if whole and not region.dropped and not region.inserted else clang.basic_index(self, region)
-    return clang.tensor_index(base, region.tensors)
+    if any(x.ndim for x in region.tensors.values()):
+        return clang.tensor_index(base, region.tensors)
+    for dim in sorted(region.tensors, reverse=True):
+        base = prims.select(base, clang.convert(region.tensors[dim], torch.int64), dim)
+    return base
 
 
 @torchsymbol("Tensor.__setitem__")

@@ -393,6 +393,11 @@ def _cat(fd: Definition, tensors: Sequence[Value], dim: int) -> Value:
 # ---- indexing ----
 
 
+@rule(prims.select)
+def _select(fd: Definition, a: Value, index: Value, dim: int) -> Value:
+    return _indexed(fd, "select", a, index, dim, _kept(a, [dim])[0])
+
+
 @rule(prims.take)
 def _take(fd: Definition, a: Value, index: Value, dim: int) -> Value:
     if index.ndim == 0:

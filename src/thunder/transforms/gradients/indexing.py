@@ -12,7 +12,7 @@ from thunder.transforms.gradients.elementwise import Grads, zeros_like
 from thunder.transforms.gradients.table import augmented, gradient
 
 
-@gradient(prims.take)
+@gradient(prims.select, prims.take)
 def _take(g: TensorProxy, out: TensorProxy, a: TensorProxy, index: TensorProxy, dim: int) -> Grads:
     if index.ndim == 0:
         index, g = clang.unsqueeze(index, 0), clang.unsqueeze(g, dim)
