@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
+import torch
+
 from thunder import clang
 from thunder.core import memory_prims, prims
 from thunder.core.proxies import TensorProxy
@@ -166,7 +168,7 @@ def _fold(before: TensorProxy, value: TensorProxy, dim: int, size: int, step: in
 
 
 def _set_selected(before: TensorProxy, value: TensorProxy, index: TensorProxy, dim: int) -> TensorProxy:
-    return prims.index_put(before, (None,) * dim + (index,), value, False)
+    return prims.index_put(before, (None,) * dim + (clang.convert(index, torch.int64),), value, False)
 
 
 _inverse: dict[Symbol, Callable[..., TensorProxy]] = {

@@ -35,7 +35,7 @@ def getitem(self: TensorProxy, index: Any) -> TensorProxy:
     if any(x.ndim for x in region.tensors.values()):
         return clang.tensor_index(base, region.tensors)
     for dim in sorted(region.tensors, reverse=True):
-        base = prims.select(base, clang.convert(region.tensors[dim], torch.int64), dim)
+        base = prims.select(base, region.tensors[dim], dim)
     return base
 
 

@@ -15,7 +15,7 @@ from thunder.transforms.gradients.table import augmented, gradient
 @gradient(prims.select, prims.take)
 def _take(g: TensorProxy, out: TensorProxy, a: TensorProxy, index: TensorProxy, dim: int) -> Grads:
     if index.ndim == 0:
-        index, g = clang.unsqueeze(index, 0), clang.unsqueeze(g, dim)
+        index, g = clang.unsqueeze(clang.convert(index, torch.int64), 0), clang.unsqueeze(g, dim)
     return (prims.index_put(zeros_like(a), (None,) * dim + (index,), g, True),)
 
 
