@@ -17,12 +17,15 @@ from thunder.virtual_cuda import from_host
 
 SPECIAL = (0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 1.5, -1.5, 2.5, float("inf"), -float("inf"), float("nan"), 3, -3)
 TOLERANCES = {torch.float64: 1e-7, torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
+TOLERANCES |= {torch.complex128: 1e-7, torch.complex64: 2e-5}
 
 
 def values(proxy: TensorProxy, seed: int) -> torch.Tensor:
     """Values for an input: special ones where there is room, indices where it is short, no zero among the integers."""
     random = torch.Generator().manual_seed(seed)
-    if proxy.dtype.is_floating_point:
+    if proxy.dtype.is_complex:
+        x = torch.randn(proxy.shape, generator=random, dtype=torch.complex128)
+    elif proxy.dtype.is_floating_point:
         x = torch.randn(proxy.shape, generator=random, dtype=torch.float64) * 3
         if proxy.shape == (64,):
             for start in (0, 16):

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <complex>
 #include <type_traits>
 
 #define __device__
@@ -38,6 +39,10 @@ static double erfinv(double y) {  // Newton's method from a start on the right s
 static float erfinvf(float y) { return erfinv((double)y); }
 static double rsqrt(double x) { return 1 / std::sqrt(x); }
 static float rsqrtf(float x) { return 1 / std::sqrt((double)x); }
+
+template <typename T> static bool isfinite(std::complex<T> x) { return std::isfinite(x.real()) && std::isfinite(x.imag()); }
+template <typename T> static bool isinf(std::complex<T> x) { return std::isinf(x.real()) || std::isinf(x.imag()); }
+template <typename T> static bool isnan(std::complex<T> x) { return std::isnan(x.real()) || std::isnan(x.imag()); }
 
 using nvfuser_index_t = int;
 struct __half {
@@ -89,8 +94,20 @@ static int __bfloat2int32(__bfloat x) { return (float)x; }
 static bool __bfloat2bool(__bfloat x) { return (float)x; }
 static __bfloat __double2bfloat(double x) { return x; }
 
+template <typename T> static std::complex<float> __to_complex_float(T x) { return std::complex<float>(x); }
+template <typename T> static std::complex<double> __to_complex_double(T x) { return std::complex<double>(x); }
+static std::complex<float> __half2complex_float(__half x) { return (float)x; }
+static std::complex<double> __half2complex_double(__half x) { return (float)x; }
+static std::complex<float> __bfloat2complex_float(__bfloat x) { return (float)x; }
+static std::complex<double> __bfloat2complex_double(__bfloat x) { return (float)x; }
+
 namespace nvf {
 using int64_t = long long;  // as CUDA's
+template <typename T> static std::complex<T> sigmoid(std::complex<T> x) { return T(1) / (T(1) + std::exp(-x)); }
+template <typename T> static std::complex<T> rsqrt(std::complex<T> x) { return T(1) / std::sqrt(x); }
+template <typename T> static std::complex<T> reciprocal(std::complex<T> x) { return T(1) / x; }
+using std::log2;
+template <typename T> static std::complex<T> log2(std::complex<T> x) { return std::log(x) / std::log(T(2)); }
 // HELPERS
 
 template <typename T, int N, int Alignment> struct Array {

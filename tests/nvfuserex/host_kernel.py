@@ -15,7 +15,7 @@ import torch
 
 _MACHINE = Path(__file__).with_name("host_kernel.h")
 _SIGNATURE = re.compile(r"__global__ void (?:__launch_bounds__\(.*?\) )?(\w+)\((.*?)\) \{")
-_PARAMETER = re.compile(r"Tensor<(\w+), (\d+), (\d+)> (\w+)")
+_PARAMETER = re.compile(r"Tensor<([\w:<>]+), (\d+), (\d+)> (\w+)")
 
 # Where nvFuser's scalar functions and Welford's updates stand in its source.
 _HELPERS = (

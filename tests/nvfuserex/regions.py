@@ -13,7 +13,8 @@ from thunder.core.trace import Trace, record
 CUDA = torch.device("cuda", 0)
 f64, f32, f16, bf16 = torch.float64, torch.float32, torch.float16, torch.bfloat16
 i64, i32, b8 = torch.int64, torch.int32, torch.bool
-FLOATS, INTEGERS = (f64, f32, f16, bf16), (i64, i32)
+c64, c128 = torch.complex64, torch.complex128
+FLOATS, INTEGERS, COMPLEX = (f64, f32, f16, bf16), (i64, i32), (c64, c128)
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,12 @@ BINARY_INTEGER = (
     *("fmod", "maximum", "minimum", "mul", "pow", "remainder", "sub", *COMPARISONS),
 )
 SHIFTS = ("bitwise_left_shift", "bitwise_right_shift")
+UNARY_COMPLEX = (
+    *("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "isfinite", "isinf", "isnan"),
+    *("log", "log10", "log2", "logical_not", "neg", "reciprocal", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan"),
+    "tanh",
+)
+BINARY_COMPLEX = ("add", "div", "eq", "mul", "ne", "pow", "sub")
 BINARY_BOOL = ("add", "bitwise_and", "bitwise_or", "bitwise_xor", "maximum", "minimum", "mul", *COMPARISONS)
 
 
@@ -117,6 +124,8 @@ for dtype in INTEGERS:
     add(f"number_3_{short(dtype)}", [((64,), dtype)], with_number(BINARY_INTEGER, 3))
     add(f"shift_far_{short(dtype)}", [((64,), dtype)], with_number(SHIFTS, 100))
     add(f"gcd_{short(dtype)}", [((64,), dtype)] * 2, prims.gcd)
+for dtype in FLOATS:
+    add(f"hypot_{short(dtype)}", [((64,), dtype)] * 2, prims.hypot)
 for dtype in (f64, f32):
     add(f"nextafter_{short(dtype)}", [((64,), dtype)] * 2, prims.nextafter)
 add("unary_bool", [((64,), b8)], each(UNARY_BOOL))
@@ -126,27 +135,55 @@ for dtype in (f16, bf16):
     add(f"rounded_{short(dtype)}", [((64,), dtype)] * 2, lambda a, b: prims.sub(prims.mul(prims.add(a, b), b), a))
 
 
+for dtype in COMPLEX:
+    name, part = short(dtype), f64 if dtype is c128 else f32
+    add(f"unary_{name}", [((64,), dtype)], each(UNARY_COMPLEX))
+    add(f"binary_{name}", [((64,), dtype)] * 2, each(BINARY_COMPLEX))
+    add(f"number_{name}", [((64,), dtype)], with_number(("add", "div", "eq", "mul", "ne", "sub"), 1.5 - 2j))
+    add(f"powers_{name}", [((64,), dtype)], lambda a: [prims.pow(a, n) for n in (2, 3, 0.5, -0.5, -1)])
+    add(f"parts_{name}", [((64,), part)] * 2, prims.complex)
+    add(f"view_as_real_{name}", [((4, 8), dtype)], lambda a: prims.neg(prims.view_as_real(a)))
+    add(f"view_as_complex_{name}", [((4, 8, 2), part)], lambda a: prims.mul(c := prims.view_as_complex(a), c))
+    for to in (*FLOATS, *INTEGERS, b8, c128) if dtype is c64 else (f64, c64):
+        if to is not dtype:
+            add(f"cast_{name}_{short(to)}", [((64,), dtype)], lambda a, to=to: prims.convert_element_type(a, to))
+        if to is not dtype and to not in COMPLEX:
+            add(f"cast_{short(to)}_{name}", [((64,), to)], lambda a, to=dtype: prims.convert_element_type(a, to))
+
+
 def wheres(condition: TensorProxy, a: TensorProxy, b: TensorProxy) -> list[TensorProxy]:
     one = a.dtype is b8 or 1
     return [prims.where(condition, a, b), prims.where(condition, a, one), prims.where(condition, one, b)]
 
 
-for dtype in (*FLOATS, *INTEGERS, b8):
+for dtype in (*FLOATS, *INTEGERS, b8, *COMPLEX):
     name = short(dtype)
     add(f"where_{name}", [((64,), b8), ((64,), dtype), ((64,), dtype)], wheres)
-    for to in (*FLOATS, *INTEGERS, b8):
+    for to in (*FLOATS, *INTEGERS, b8) if dtype not in COMPLEX else ():
         if to is not dtype:
             add(f"cast_{name}_{short(to)}", [((64,), dtype)], lambda a, to=to: prims.convert_element_type(a, to))
 
 # ---- shape ----
 
-for dtype in (f32, bf16, i32, b8):
+for dtype in (f32, bf16, i32, b8, c64):
     name = short(dtype)
     number = dtype is b8 or 1
     add(f"pad_{name}", [((4, 8), dtype)], lambda a, number=number: prims.pad(a, number, (1, 0), (2, -3)))
     add(f"cat_{name}", [((4, 8), dtype), ((4, 3), dtype)], lambda a, b: prims.cat([a, b, a], 1))
     add(f"take_{name}", [((4, 8), dtype), ((3,), i64)], lambda a, index: prims.take(a, index, 1))
     add(f"gather_{name}", [((4, 8), dtype), ((4, 3), i64)], lambda a, i: prims.gather(a, 1, prims.remainder(i, 8)))
+    add(
+        f"slice_scatter_{name}",
+        [((4, 8), dtype), ((2, 5), dtype)],
+        lambda a, b: prims.slice_scatter(a, b, (1, 0), (3, 5), (1, 1)),
+    )
+    add(f"index_{name}", [((4, 8), dtype), ((2, 3), i64)], lambda a, i: prims.index(a, (None, prims.remainder(i, 8))))
+add(
+    "take_from_the_end",
+    [((4, 8), f32), ((5,), i64)],
+    lambda a, i: prims.take(a, prims.sub(prims.remainder(i, 8), 8), 1),
+)
+add("select_from_the_end", [((4, 8), f32), ((), i64)], lambda a, index: prims.select(a, prims.sub(index, 4), 0))
 add("slice", [((4, 8), f32)], lambda a: prims.slice(a, (1, 0), (3, 5), (1, 1)))
 add("gather_rows", [((4, 8), f32), ((6, 8), i32)], lambda a, i: prims.gather(a, 0, prims.remainder(i, 4)))
 add("gather_one", [((4, 8), f32), ((4, 1), i64)], lambda a, i: prims.neg(prims.gather(a, 1, prims.remainder(i, 8))))
@@ -161,6 +198,7 @@ add(
     lambda a, i: prims.gather(prims.sum(a, (1,)), 0, prims.remainder(i, 4)),
 )
 add("select", [((4, 8), f32), ((), i64)], lambda a, index: prims.select(a, index, 0))
+add("take_one", [((4, 8), f32), ((), i64)], lambda a, index: prims.take(a, index, 1))
 add("take_of_vector", [((40,), f32), ((3,), i32)], lambda a, index: prims.take(a, index, 0))
 add("reshape_permute", [((4, 8), f32)], lambda a: prims.neg(prims.permute(prims.reshape(a, (2, 2, 8)), (2, 0, 1))))
 add("broadcast", [((4, 8), f32)], lambda a: prims.exp(prims.broadcast_in_dim(a, (4, 3, 8), (0, 2))))
@@ -172,6 +210,7 @@ add(
     [((4, 8), f32)],
     lambda a: prims.exp(prims.reshape(prims.broadcast_in_dim(a, (4, 3, 8), (0, 2)), (12, 8))),
 )
+add("grafted", [((4, 8), f32)] * 2, lambda a, b: prims.overwrite(prims.exp(prims.graft(a, b)), b))
 add("views", [((4, 8), f32)], lambda a: [prims.permute(a, (1, 0)), prims.reshape(a, (32,)), prims.detach(a)])
 add("identity", [((4, 8), i64)], prims.round)
 add(
@@ -181,6 +220,10 @@ add(
 )
 
 # ---- memory ----
+
+add("copy", [((4, 8), f32)], prims.clone)
+add("copy_of_permuted", [((4, 8), f32, (1, 4))], prims.clone)
+add("rows_of_permuted", [((4, 8), f32, (1, 4))], prims.contiguous)
 
 add("permuted", [((4, 8), f32, (1, 4))], lambda a: [b := prims.add(a, a), prims.permute(b, (1, 0))])
 add("channels_last", [((2, 3, 4, 5), f32, (60, 1, 15, 3))], lambda a: prims.add(a, a))
@@ -192,12 +235,16 @@ add("many_dimensions", [((2,) * 9, f32)], lambda a: prims.add(a, a))
 
 # ---- reductions ----
 
-for dtype in (*FLOATS, *INTEGERS):
+for dtype in (*FLOATS, *INTEGERS, *COMPLEX):
     name = short(dtype)
     add(f"sum_{name}", [((4, 8, 16), dtype)], lambda a: prims.sum(a, (1, 2)))
-    add(f"amin_{name}", [((4, 8, 16), dtype)], lambda a: prims.amin(a, (2,)))
-    add(f"amax_{name}", [((4, 8, 16), dtype)], lambda a: prims.amax(a, (1,)))
     add(f"prod_{name}", [((4, 8, 4), dtype)], lambda a: prims.prod(a, (2,)))
+    if dtype in COMPLEX:
+        continue
+    add(f"amin_{name}", [((4, 8, 16), dtype)], lambda a: prims.amin(a, (2,)))
+    add(f"argmax_{name}", [((4, 8, 16), dtype)], lambda a: prims.argmax(a, 2))
+    add(f"argmin_{name}", [((4, 8, 16), dtype)], lambda a: [prims.argmin(a, 1), prims.argmin(a, None)])
+    add(f"amax_{name}", [((4, 8, 16), dtype)], lambda a: prims.amax(a, (1,)))
 for dtype in (f32, bf16):
     add(
         f"var_{short(dtype)}",
@@ -230,7 +277,7 @@ add("softmax", [((4, 8), f32)], softmax)
 
 # ---- factories ----
 
-for dtype in (*FLOATS, *INTEGERS, b8):
+for dtype in (*FLOATS, *INTEGERS, b8, *COMPLEX):
     add(f"full_{short(dtype)}", [], lambda dtype=dtype: prims.full((4, 8), 1, dtype, CUDA))
 for dtype in (*FLOATS, *INTEGERS):
     start = 0.25 if dtype.is_floating_point else 1

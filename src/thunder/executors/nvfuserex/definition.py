@@ -25,6 +25,8 @@ class DataType(Enum):
     Int = torch.int64
     Int32 = torch.int32
     Bool = torch.bool
+    ComplexFloat = torch.complex64
+    ComplexDouble = torch.complex128
 
     def __str__(self) -> str:
         return f"DataType.{self.name}"
@@ -151,7 +153,9 @@ class Definition:
         """The same with exact numbers and with the argument that nvFuser leaves out: it defines just this fusion."""
         return self._text(_exact_number, lambda order: order)
 
-    def _text(self, number: Callable[[bool | float], str], stride_order: Callable[[list[int]], list[int]]) -> str:
+    def _text(
+        self, number: Callable[[bool | float | complex], str], stride_order: Callable[[list[int]], list[int]]
+    ) -> str:
         names: dict[Value, str] = {}
 
         def name(value: Value) -> str:
@@ -162,7 +166,7 @@ class Definition:
                 return name(x)
             if isinstance(x, list | tuple):
                 return f"[{', '.join(map(write, x))}]"
-            return number(x) if isinstance(x, int | float) else str(x)
+            return number(x) if isinstance(x, int | float | complex) else str(x)
 
         lines = ["def nvfuser_fusion(fd : FusionDefinition) -> None :"]
         for value, layout in self.inputs:
@@ -196,11 +200,15 @@ class Definition:
             fd.add_output(made[value])
 
 
-def _nvfuser_number(x: bool | float) -> str:
+def _nvfuser_number(x: bool | float | complex) -> str:
     """A number as nvFuser prints it: floats with six digits."""
+    if isinstance(x, complex):
+        return f"{x.real:#.6g}+{x.imag:#.6g}j"
     return f"{x:#.6g}" if isinstance(x, float) and isfinite(x) else _exact_number(x)
 
 
-def _exact_number(x: bool | float) -> str:
+def _exact_number(x: bool | float | complex) -> str:
     """A number as a Python expression that gives exactly it."""
+    if isinstance(x, complex):
+        return f"complex({_exact_number(x.real)}, {_exact_number(x.imag)})"
     return f'float("{x}")' if isinstance(x, float) and not isfinite(x) else repr(x)

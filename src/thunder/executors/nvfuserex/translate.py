@@ -18,12 +18,15 @@ from thunder.executors.nvfuserex.definition import DataType, Definition, Value
 from thunder.executors.nvfuserex.layout import Layout
 
 Rule = Callable[..., Any]
-Number = bool | int | float
+Number = bool | int | float | complex
 
 Bool, Int, Double, Float = DataType.Bool, DataType.Int, DataType.Double, DataType.Float
 HALVES = (DataType.Half, DataType.BFloat16)
 FLOATS = (Double, Float, *HALVES)
 INTEGERS = (Int, DataType.Int32)
+PARTS = {DataType.ComplexFloat: Float, DataType.ComplexDouble: Double}  # the type of the parts of complex numbers
+COMPLEX = tuple(PARTS)
+REAL = (*FLOATS, *INTEGERS, Bool)
 
 rules: dict[Symbol, Rule] = {}
 
@@ -53,6 +56,8 @@ def compute_type(dtype: DataType) -> DataType:
 
 def number_of(dtype: DataType, x: Number) -> Number:
     """`x` as the kind of number that nvFuser combines with tensors of `dtype` without a conversion."""
+    if dtype in COMPLEX:
+        return complex(x)
     return float(x) if dtype in FLOATS else int(x)
 
 
@@ -79,15 +84,21 @@ def elementwise(primitive: Symbol, operation: str, *types: DataType, output: Dat
 
 # ---- elementwise, one operand ----
 
-for name in (
-    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "erfc", "erfinv", "exp", "exp2"),
-    *("expm1", "lgamma", "log", "log10", "log1p", "log2", "reciprocal", "rsqrt", "sigmoid", "sin", "sinh", "sqrt"),
-    *("tan", "tanh"),
-):
+for name in ("erf", "erfc", "erfinv", "exp2", "expm1", "lgamma", "log1p"):
     elementwise(getattr(prims, name), name, *FLOATS)
+for name in (
+    *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "log", "log10", "log2", "reciprocal"),
+    *("rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh"),
+):
+    elementwise(getattr(prims, name), name, *FLOATS, *COMPLEX)
 
-elementwise(prims.abs, "abs", *FLOATS, *INTEGERS)
-elementwise(prims.neg, "neg", *FLOATS, *INTEGERS)
+elementwise(prims.neg, "neg", *FLOATS, *INTEGERS, *COMPLEX)
+
+
+@rule(prims.abs, *FLOATS, *INTEGERS, *COMPLEX)
+def _abs(fd: Definition, a: Value) -> Value:
+    (inside,), dtype = operands(fd, [a])
+    return fd.cast(fd.elementwise("abs", inside, dtype=PARTS.get(dtype)), PARTS.get(dtype, dtype))
 
 
 def _rounding(primitive: Symbol, operation: str) -> None:
@@ -109,7 +120,7 @@ def _test_of_floats(primitive: Symbol, operation: str, of_others: str) -> None:
 
     def translate(fd: Definition, a: Value) -> Value:
         (inside,), dtype = operands(fd, [a])
-        if dtype in FLOATS:
+        if dtype in FLOATS or dtype in COMPLEX:
             return fd.elementwise(operation, inside, dtype=Bool)
         return fd.elementwise(of_others, inside, inside, dtype=Bool)
 
@@ -134,7 +145,7 @@ def _bitwise_not(fd: Definition, a: Value) -> Value:
     return fd.elementwise("logical_not" if a.dtype is Bool else "bitwise_not", a)
 
 
-@rule(prims.sign)
+@rule(prims.sign, *REAL)
 def _sign(fd: Definition, a: Value) -> Value:
     if a.dtype is Bool:
         return a
@@ -144,7 +155,7 @@ def _sign(fd: Definition, a: Value) -> Value:
     return fd.cast(fd.elementwise("sub", positive, negative), dtype)
 
 
-@rule(prims.signbit)
+@rule(prims.signbit, *REAL)
 def _signbit(fd: Definition, a: Value) -> Value:
     if a.dtype in FLOATS:
         (inside,), _ = operands(fd, [a])
@@ -155,15 +166,32 @@ def _signbit(fd: Definition, a: Value) -> Value:
 
 # ---- elementwise, several operands ----
 
-elementwise(prims.sub, "sub", *FLOATS, *INTEGERS)
-elementwise(prims.div, "div", *FLOATS)
+elementwise(prims.sub, "sub", *FLOATS, *INTEGERS, *COMPLEX)
+elementwise(prims.div, "div", *FLOATS, *COMPLEX)
 elementwise(prims.fmod, "fmod", *FLOATS, *INTEGERS)
 elementwise(prims.remainder, "remainder", *FLOATS, *INTEGERS)
 elementwise(prims.atan2, "atan2", *FLOATS)
 elementwise(prims.gcd, "gcd", *INTEGERS)
 elementwise(prims.nextafter, "nextafter", Double, Float)
-for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+for name in ("eq", "ne"):
     elementwise(getattr(prims, name), name, output=Bool)
+for name in ("lt", "le", "gt", "ge"):
+    elementwise(getattr(prims, name), name, *REAL, output=Bool)
+
+
+@rule(prims.hypot, *FLOATS)
+def _hypot(fd: Definition, a: Value, b: Value) -> Value:
+    """The greater side times a number between 1 and the root of 2: nothing is squared that may overflow."""
+    sides, dtype = operands(fd, [a, b])
+    x, y = (fd.elementwise("abs", side) for side in sides)
+    great, small = fd.elementwise("maximum", x, y), fd.elementwise("minimum", x, y)
+    ratio = fd.elementwise("div", small, great)
+    factor = fd.elementwise("sqrt", fd.elementwise("add", fd.elementwise("mul", ratio, ratio), 1.0))
+    is_zero = fd.elementwise("eq", great, 0.0, dtype=Bool)
+    out = fd.elementwise("where", is_zero, great, fd.elementwise("mul", great, factor))
+    for side in (x, y):
+        out = fd.elementwise("where", fd.elementwise("isinf", side, dtype=Bool), side, out)
+    return fd.cast(out, dtype)
 
 
 def _also_for_bools(primitive: Symbol, operation: str, of_bools: str, *types: DataType) -> None:
@@ -179,17 +207,17 @@ def _also_for_bools(primitive: Symbol, operation: str, of_bools: str, *types: Da
 
 _also_for_bools(prims.add, "add", "logical_or")
 _also_for_bools(prims.mul, "mul", "logical_and")
-_also_for_bools(prims.maximum, "maximum", "logical_or")
-_also_for_bools(prims.minimum, "minimum", "logical_and")
+_also_for_bools(prims.maximum, "maximum", "logical_or", *REAL)
+_also_for_bools(prims.minimum, "minimum", "logical_and", *REAL)
 _also_for_bools(prims.bitwise_and, "bitwise_and", "logical_and", Bool, *INTEGERS)
 _also_for_bools(prims.bitwise_or, "bitwise_or", "logical_or", Bool, *INTEGERS)
 _also_for_bools(prims.bitwise_xor, "bitwise_xor", "ne", Bool, *INTEGERS)
 
 
-@rule(prims.pow, *FLOATS, *INTEGERS)
+@rule(prims.pow, *FLOATS, *INTEGERS, *COMPLEX)
 def _pow(fd: Definition, a: Value | Number, b: Value | Number) -> Value:
     (x, y), dtype = operands(fd, [a, b])
-    if dtype in FLOATS and not isinstance(y, Value):  # torch's kernels know these exponents
+    if dtype not in INTEGERS and not isinstance(y, Value):  # torch's kernels know these exponents
         if y == 2.0:
             return fd.cast(fd.elementwise("mul", x, x), dtype)
         if y == 3.0:
@@ -283,6 +311,10 @@ def _where(fd: Definition, condition: Value, a: Value | Number, b: Value | Numbe
 @rule(prims.convert_element_type)
 def _convert_element_type(fd: Definition, a: Value, dtype: torch.dtype) -> Value:
     to = DataType(dtype)
+    if a.dtype in COMPLEX and to is Bool:
+        return fd.elementwise("ne", a, 0j, dtype=Bool)
+    if a.dtype in COMPLEX and to not in COMPLEX:
+        a = _part(fd, "real", a)
     if a.dtype is not to and (a.dtype in HALVES or to in HALVES):
         a = fd.cast(a, Float)
     return fd.cast(a, to)
@@ -293,15 +325,53 @@ def _detach(fd: Definition, a: Value) -> Value:
     return a
 
 
+@rule(prims.clone)
+@rule(prims.contiguous)
+def _copied(fd: Definition, a: Value) -> Value:
+    return a  # which gets memory of its own where it is an output
+
+
+@rule(prims.graft)
 @rule(prims.overwrite)
-def _overwrite(fd: Definition, a: Value, old: Value) -> Value:
+def _graft(fd: Definition, a: Value, other: Value) -> Value:
     return a
+
+
+# ---- complex numbers ----
+
+
+def _part(fd: Definition, operation: str, a: Value) -> Value:
+    """The real or imaginary part, by the operation of this name."""
+    return fd.elementwise(operation, a, dtype=PARTS[a.dtype])
+
+
+@rule(prims.complex_prim, Float, Double)
+def _complex(fd: Definition, real: Value, imag: Value) -> Value:
+    return fd.elementwise("complex", real, imag, dtype=next(c for c, part in PARTS.items() if part is real.dtype))
+
+
+@rule(prims.view_as_real)
+def _view_as_real(fd: Definition, a: Value) -> Value:
+    sizes = (*a.shape, 2)
+    real, imag = (_broadcast_in_dim(fd, _part(fd, name, a), sizes, range(a.ndim)) for name in ("real", "imag"))
+    is_real = fd.elementwise("eq", _broadcast_in_dim(fd, _count(fd, 2), sizes, [a.ndim]), 0, dtype=Bool)
+    return fd.elementwise("where", is_real, real, imag)
+
+
+@rule(prims.view_as_complex, Float, Double)
+def _view_as_complex(fd: Definition, a: Value) -> Value:
+    at = [_full(fd, (), i, torch.int64, None) for i in range(2)]
+    return _complex(fd, *(_indexed(fd, "select", a, i, a.ndim - 1, a.shape[:-1]) for i in at))
 
 
 # ---- shape ----
 
 # What nvFuser may answer with the memory it was given.
 VIEWS = ("broadcast", "expand", "permute", "reshape", "squeeze", "stride_order")
+
+
+# After these nvFuser may give an output its dimensions in another order than torch.
+REORDERING = (prims.permute, prims.view_as_real)
 
 
 @rule(prims.broadcast_in_dim)
@@ -350,7 +420,7 @@ def _squeeze(fd: Definition, a: Value, dims: Sequence[int]) -> Value:
 
 def _as_padded(fd: Definition, a: Value) -> Value:
     """`a` in a type whose numbers nvFuser writes as they are."""
-    return a if a.dtype in (*FLOATS, Int) else fd.cast(a, Int)
+    return a if a.dtype in (*FLOATS, *COMPLEX, Int) else fd.cast(a, Int)
 
 
 def _pad_by(fd: Definition, a: Value, value: Number, low: Sequence[int], high: Sequence[int]) -> Value:
@@ -393,17 +463,52 @@ def _cat(fd: Definition, tensors: Sequence[Value], dim: int) -> Value:
 # ---- indexing ----
 
 
+def _counted_from_the_front(fd: Definition, index: Value, size: int) -> Value:
+    """`index` with `size` added where it is negative: nvFuser would read in front of the tensor."""
+    is_negative = fd.elementwise("lt", index, 0, dtype=Bool)
+    return fd.elementwise("where", is_negative, fd.elementwise("add", index, size), index)
+
+
 @rule(prims.select)
 def _select(fd: Definition, a: Value, index: Value, dim: int) -> Value:
+    index = _counted_from_the_front(fd, index, a.shape[dim])
     return _indexed(fd, "select", a, index, dim, _kept(a, [dim])[0])
 
 
 @rule(prims.take)
 def _take(fd: Definition, a: Value, index: Value, dim: int) -> Value:
     if index.ndim == 0:
-        return _indexed(fd, "select", a, index, dim, _kept(a, [dim])[0])
+        return _select(fd, a, index, dim)
+    index = _counted_from_the_front(fd, index, a.shape[dim])
     index = _broadcast_in_dim(fd, index, [index.shape[0] if d == dim else 1 for d in range(a.ndim)], [dim])
     return _indexed(fd, "index_select", a, index, dim, [*a.shape[:dim], index.shape[dim], *a.shape[dim + 1 :]])
+
+
+@rule(prims.index)
+def _index(fd: Definition, a: Value, indices: Sequence[Value | None]) -> Value:
+    ((dim, index),) = ((d, x) for d, x in enumerate(indices) if x is not None)
+    taken = _take(fd, a, _reshape(fd, index, (prod(index.shape),)), dim)
+    return _reshape(fd, taken, (*a.shape[:dim], *index.shape, *a.shape[dim + 1 :]))
+
+
+@rule(prims.slice_scatter)
+def _slice_scatter(
+    fd: Definition, a: Value, value: Value, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]
+) -> Value:
+    inside: Value | None = None
+    for d, (start, end, size) in enumerate(zip(starts, ends, a.shape)):
+        if (start, end) == (0, size):
+            continue
+        position = _broadcast_in_dim(fd, _count(fd, size), a.shape, [d])
+        for test in (
+            fd.elementwise("ge", position, start, dtype=Bool),
+            fd.elementwise("lt", position, end, dtype=Bool),
+        ):
+            inside = test if inside is None else fd.elementwise("logical_and", inside, test)
+    if inside is None:
+        return value
+    behind = [size - end for size, end in zip(a.shape, ends)]
+    return fd.elementwise("where", inside, _pad_by(fd, value, 0, starts, behind), a)
 
 
 @rule(prims.gather)
@@ -450,7 +555,7 @@ def _reduce(fd: Definition, operation: str, a: Value, dims: Sequence[int], **kwa
     return _shaped(fd, operation, fd.to_reduce(a, operation), shape, expanded, dims=list(dims), **kwargs)
 
 
-@rule(prims.sum_prim, *FLOATS, *INTEGERS)
+@rule(prims.sum_prim, *FLOATS, *INTEGERS, *COMPLEX)
 def _sum(fd: Definition, a: Value, dims: Sequence[int]) -> Value:
     (inside,), dtype = operands(fd, [a])
     inside, dims, repeats = _drop_repeated(fd, inside, dims)
@@ -459,7 +564,7 @@ def _sum(fd: Definition, a: Value, dims: Sequence[int]) -> Value:
     return fd.cast(_reduce(fd, "sum", inside, dims, dtype=inside.dtype), dtype)
 
 
-@rule(prims.prod_prim, *FLOATS, *INTEGERS)
+@rule(prims.prod_prim, *FLOATS, *INTEGERS, *COMPLEX)
 def _prod(fd: Definition, a: Value, dims: Sequence[int]) -> Value:
     (inside,), dtype = operands(fd, [a])
     inside, dims, repeats = _drop_repeated(fd, inside, dims)
@@ -474,7 +579,7 @@ def _extremum(primitive: Symbol, operation: str) -> None:
         inside, dims, _ = _drop_repeated(fd, inside, dims)
         return fd.cast(_reduce(fd, operation, inside, dims), a.dtype)
 
-    rule(primitive)(translate)
+    rule(primitive, *REAL)(translate)
 
 
 _extremum(prims.amax, "max")
@@ -482,6 +587,29 @@ _extremum(prims.amin, "min")
 _extremum(prims.any_prim, "max")
 _extremum(prims.all_prim, "min")
 operand_types[prims.any_prim] = operand_types[prims.all_prim] = (Bool,)
+
+
+def _arg_extremum(primitive: Symbol, operation: str) -> None:
+    """Where the extremum stands first, or the first NaN."""
+
+    def translate(fd: Definition, a: Value, dim: int | None) -> Value:
+        a, dim = (_reshape(fd, a, (prod(a.shape),)), 0) if dim is None else (a, dim)
+        size, others = a.shape[dim], [d for d in range(a.ndim) if d != dim]
+        if size == 1 or dim in a.expanded:
+            return _full(fd, [a.shape[d] for d in others], 0, torch.int64, None)
+        inside = fd.cast(a, compute_type(a.dtype))
+        best = _broadcast_in_dim(fd, _reduce(fd, operation, inside, [dim]), a.shape, others)
+        found = fd.elementwise("eq", inside, best, dtype=Bool)
+        if a.dtype in FLOATS:
+            found = fd.elementwise("logical_or", found, fd.elementwise("isnan", inside, dtype=Bool))
+        position = _broadcast_in_dim(fd, _count(fd, size), a.shape, [dim])
+        return _reduce(fd, "min", fd.elementwise("where", found, position, size, dtype=Int), [dim])
+
+    rule(primitive, *FLOATS, *INTEGERS)(translate)
+
+
+_arg_extremum(prims.argmax, "max")
+_arg_extremum(prims.argmin, "min")
 
 
 @rule(prims.var_mean, *FLOATS)
@@ -510,24 +638,30 @@ def _var(fd: Definition, a: Value, dims: Sequence[int], correction: Number) -> V
 
 
 @rule(prims.full)
-def _full(fd: Definition, shape: Sequence[int], value: Number, dtype: torch.dtype, device: torch.device) -> Value:
+def _full(fd: Definition, shape: Sequence[int], value: Number, dtype: torch.dtype, _: torch.device | None) -> Value:
     # nvFuser writes numbers of these types as they are; it names and numbers those of the others.
     to = DataType(dtype)
-    inside = to if to is Bool else Double if to in FLOATS else Int
+    inside = Double if to in FLOATS else Int if to in INTEGERS else DataType.ComplexDouble if to in COMPLEX else to
     output = Value(inside, tuple(shape))
     number = bool(value) if inside is Bool else number_of(inside, value)
     fd.call("full", outputs=[output], shape=list(shape), fill_value=number, dtype=inside)
     return _convert_element_type(fd, output, dtype)
 
 
+def _count(fd: Definition, length: int) -> Value:
+    """0, 1, ... below `length`."""
+    output = Value(Int, (length,))
+    fd.call("iota", outputs=[output], length=length, start=0, step=1)
+    return output
+
+
 @rule(prims.iota)
 def _iota(fd: Definition, length: int, start: Number, step: Number, dtype: torch.dtype, device: torch.device) -> Value:
-    output = Value(Int, (length,))
     if isinstance(start, float) or isinstance(step, float):
-        fd.call("iota", outputs=[output], length=length, start=0, step=1)
-        scaled = fd.elementwise("mul", fd.cast(output, Double), float(step))
+        scaled = fd.elementwise("mul", fd.cast(_count(fd, length), Double), float(step))
         output = fd.elementwise("add", scaled, float(start))
     else:
+        output = Value(Int, (length,))
         fd.call("iota", outputs=[output], length=length, start=int(start), step=int(step))
     return _convert_element_type(fd, output, dtype)
 
@@ -553,7 +687,7 @@ def translate(
         values.update(zip(call.outputs, results, strict=True))
         if Tag.SHAPE_ONLY in call.symbol.tags and views.issuperset(call.inputs):
             views.update(call.outputs)
-    may_reorder = any(x.stride_order for x in layouts) or any(call.symbol is prims.permute for call in region)
+    may_reorder = any(x.stride_order for x in layouts) or any(call.symbol in REORDERING for call in region)
     for proxy in outputs:
         value = values[proxy]
         # Elements that nvFuser would repeat, or take from an input, and torch would not.
