@@ -11,6 +11,7 @@ import thunder.torch as ltorch
 from thunder.core.trace import tensor
 from thunder.extend import OperatorExecutor, get_default_executors
 from thunder.torch import torch_functions
+from thunder.torch.language import find
 
 X = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
 
@@ -117,3 +118,38 @@ def test_names_that_torch_has_not_are_refused(executor):
         executor.register_implementation("torch.linalg.svd", mine)
     with pytest.raises(ValueError, match="either like= or meta="):
         executor.register_operator("mine", fn=torch.add)
+    with pytest.raises(ValueError, match="no name that a trace could print"):
+        executor.register_operator("my add", like=ltorch.add, fn=torch.add)
+    with pytest.raises(TypeError, match="is no operator"):
+        executor.register_implementation(ltorch.add, torch.add)
+    with pytest.raises(TypeError, match="executors are"):
+        thunder.jit(torch.add, executors=[5])
+
+
+OF_TORCH = {
+    "nn.functional.layer_norm": lambda x: F.layer_norm(x, (4,)),
+    "nn.functional.gelu": F.gelu,
+    "nn.functional.cross_entropy": lambda x: F.cross_entropy(x, torch.tensor([0, 2, 1])),
+    "nn.functional.scaled_dot_product_attention": lambda x: F.scaled_dot_product_attention(
+        x[None, None], x[None, None], x[None, None]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_TORCH)
+def test_an_implementation_runs_the_forward_of_what_is_differentiated(executor, name):
+    calls = []
+    function = find(name)
+
+    def run(*args, **kwargs):
+        calls.append(name)
+        return function(*args, **kwargs)
+
+    symbol = torch_functions[function]
+    executor.register_implementation(symbol, executor.register_operator("mine", like=symbol, fn=run))
+    x, y = (X.double().requires_grad_() for _ in range(2))
+    jitted = thunder.jit(lambda x: OF_TORCH[name](x * 2).square().sum(), executors=[executor])
+    jitted(x).backward()
+    OF_TORCH[name](y * 2).square().sum().backward()
+    assert calls == [name]
+    torch.testing.assert_close(x.grad, y.grad)

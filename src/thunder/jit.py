@@ -27,11 +27,11 @@ from thunder.core.observing import current_observer
 from thunder.core.options import CacheOption, DebugOptions, SharpEdges, did_you_mean, resolve
 from thunder.core.printing import compile_trace, print_trace
 from thunder.core.recording import current_recorder
-from thunder.core.symbol import SourceLine, Tag
+from thunder.core.symbol import BoundSymbol, SourceLine, Tag
 from thunder.core.trace import Trace
 from thunder.executors import torch_autograd
 from thunder.executors.passes import transform_for_execution
-from thunder.extend import Executor, get_default_executors, get_executor
+from thunder.extend import Executor, OperatorExecutor, get_default_executors, get_executor
 from thunder.frontend.acquire import Acquired, acquire
 from thunder.frontend.guards import without_guards
 from thunder.frontend.history import Entry, History
@@ -143,6 +143,11 @@ class CompileData:
     sharp_edges: SharpEdges
     disable_torch_autograd: bool
     compile_options: dict[str, Any]
+
+    def has_own_implementation(self, operation: BoundSymbol) -> bool:
+        """Whether an executor other than torch's runs the operation by one of its own."""
+        own = (e for e in self.executors if isinstance(e, OperatorExecutor) and e.name != "torch")
+        return any(e.implementation(operation) is not None for e in own)
 
 
 @dataclass
@@ -381,7 +386,7 @@ class Compiled:
                 traces.append(new)
         if acquired.needs_gradients:
             known = {p for statement in traces[0].bound_symbols for p in statement.outputs}
-            differentiated = differentiate(traces[-1], acquired.written, known)
+            differentiated = differentiate(traces[-1], acquired.written, known, self.data.has_own_implementation)
             traces.append(differentiated.forward)
             backward = torch_autograd.Backward(differentiated, self.stages, compile_backward)
         traces += self.stages(traces[-1])[1:]
@@ -536,6 +541,9 @@ def _resolve_executors(executors: Sequence[Executor | str] | Executor | str | No
         executors = [executors]
     chosen = list(get_default_executors()) if executors is None else list(executors)
     resolved = [get_executor(e) if isinstance(e, str) else e for e in chosen]
+    for e in resolved:
+        if not isinstance(e, Executor):
+            raise TypeError(f"executors are thunder.extend.Executor or their names, not {e!r}")
     torch_executor = get_executor("torch")
     return tuple(resolved if torch_executor in resolved else [*resolved, torch_executor])
 

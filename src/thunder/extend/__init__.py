@@ -66,8 +66,11 @@ class OperatorExecutor(Executor):
                 operation in every program that is jitted from now on.
 
         Raises:
-            ValueError: neither or both of `like` and `meta` are given, or torch has no such callable.
+            ValueError: neither or both of `like` and `meta` are given, the name is no identifier, or torch has no such
+                callable.
         """
+        if not all(map(str.isidentifier, name.split("."))):
+            raise ValueError(f"{name!r} is no name that a trace could print")
         if (like is None) == (meta is None):
             raise ValueError(f"operator {name!r} needs either like= or meta=")
         rule = meta if like is None else like.meta
@@ -82,11 +85,15 @@ class OperatorExecutor(Executor):
     ) -> None:
         """Run `symbol` by calling `operator` with the same arguments, where `checker` (if any) allows.
 
-        `symbol` may be the name of the torch callable that is recorded as it: "torch.nn.functional.layer_norm".
+        `symbol` may be the name of the torch callable that is recorded as it: "torch.nn.functional.layer_norm". Where
+        gradients are needed `operator` runs in the forward, and what `symbol` is made of is differentiated.
 
         Raises:
             ValueError: torch has no such callable, or it is recorded as no operation of its own.
+            TypeError: `operator` is not what `register_operator` gave.
         """
+        if not isinstance(operator, Symbol):
+            raise TypeError(f"{operator!r} is no operator; register_operator makes one")
         if isinstance(symbol, str):
             found = _language().torch_functions.get(_callable(symbol))
             if found is None:

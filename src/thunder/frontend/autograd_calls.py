@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.utils.checkpoint as torch_checkpoint
 from torch.autograd import Function
+from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.nn.modules._functions import BackwardHookFunction
 
 from thunder.core.region import region, used_outside
@@ -21,6 +22,7 @@ from thunder.core.trace import Trace
 
 _apply = Function.__dict__["apply"].__func__
 _without_reentrant = torch_checkpoint._checkpoint_without_reentrant_generator
+_enter_hooks = saved_tensors_hooks.__enter__
 _lock = threading.Lock()
 _tracers: dict[int, Any] = {}  # by thread
 
@@ -68,6 +70,13 @@ def _traced_without_reentrant(*args: Any, **kwargs: Any) -> Iterator[None]:
         yield
 
 
+def _traced_enter_hooks(self: saved_tensors_hooks) -> None:
+    tracer = current_tracer()
+    if tracer is not None and torch.is_grad_enabled() and type(self) is not save_on_cpu:  # that changes no values
+        raise tracer.hooks_of_saved_tensors()
+    _enter_hooks(self)
+
+
 @contextmanager
 def tracing_autograd_calls(tracer: Any) -> Iterator[None]:
     """Inside, calls of this thread that torch does not show are shown to `tracer`."""
@@ -76,6 +85,7 @@ def tracing_autograd_calls(tracer: Any) -> Iterator[None]:
         _tracers[threading.get_ident()] = tracer
         Function.apply = classmethod(_traced_apply)
         torch_checkpoint._checkpoint_without_reentrant_generator = _traced_without_reentrant
+        saved_tensors_hooks.__enter__ = _traced_enter_hooks
     try:
         yield
     finally:
@@ -87,6 +97,7 @@ def tracing_autograd_calls(tracer: Any) -> Iterator[None]:
             if not _tracers:
                 Function.apply = classmethod(_apply)
                 torch_checkpoint._checkpoint_without_reentrant_generator = _without_reentrant
+                saved_tensors_hooks.__enter__ = _enter_hooks
 
 
 class Checkpoints:

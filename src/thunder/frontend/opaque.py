@@ -115,9 +115,7 @@ def record_opaque(func: Callable, args: tuple, kwargs: dict[str, Any]) -> Opaque
         fake_args, fake_kwargs = tree_unflatten([_on_fake_device(x) for x in filled], spec)
         with _EffectObserver() as observer:
             out = func(*fake_args, **fake_kwargs)
-        written = tuple(
-            i for i, x in enumerate(fakes) if x._version != before[i] or memory_of(x) in observer.written
-        )
+        written = tuple(i for i, x in enumerate(fakes) if x._version != before[i] or memory_of(x) in observer.written)
         for i, fake in zip(positions, fakes):
             if (fake.shape, fake.stride()) != (leaves[i].shape, leaves[i].strides):
                 raise NotInTraces("changes the shape or strides of a tensor in place")

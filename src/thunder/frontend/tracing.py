@@ -287,6 +287,13 @@ class Tracer(TorchFunctionMode):
         way_out = "Register it on what goes into the jitted function, or comes out of it."
         return NotRepresentable(f"{what} asks for gradients of what is computed inside.", way_out, self.site().source)
 
+    def hooks_of_saved_tensors(self) -> NotRepresentable:
+        return NotRepresentable(
+            "saved_tensors_hooks see what torch saves for its backward, and a compiled backward saves other tensors.",
+            "Enter them around the call of the jitted function.",
+            self.site().source,
+        )
+
     @contextmanager
     def unobserved(self) -> Iterator[None]:
         """What runs inside is not the program."""
@@ -501,7 +508,7 @@ class Tracer(TorchFunctionMode):
             way_out = "Call it outside of the jitted function."
             raise NotRepresentable(f"{_called(func)} {e}.", way_out, self.site().source) from None
         except Exception:  # eager tells whether it is an error, or fake tensors cannot tell what the call gives
-            return self.opaque_by_value(func, proxy_args, proxy_kwargs)
+            return self.opaque_by_value(func, proxy_args, proxy_kwargs, handles)
         self.stamp(before, handles)
         tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
         for position, value in out.written:
@@ -512,10 +519,12 @@ class Tracer(TorchFunctionMode):
             self.mark_opaque_view(result, proxy, tensors[position])
         return result
 
-    def opaque_by_value(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def opaque_by_value(
+        self, func: Callable, args: tuple, kwargs: dict[str, Any], handles: dict[TensorProxy, torch.Tensor]
+    ) -> Any:
         """Record a call whose output's shape depends on values: as it is in this call, with a check of it."""
         values = {p: self.evaluation.value_of(p) for p in unique_proxies((args, kwargs))}
-        real = self.real_result(func, args, kwargs, values)
+        real, owners = self.real_result(func, args, kwargs, values)
         before = len(self.trace.bound_symbols)
         result = record_opaque_as(func, args, kwargs, real)
         constant = all(map(self.evaluation.is_constant, values))
@@ -525,14 +534,19 @@ class Tracer(TorchFunctionMode):
         for p in () if constant else unique_proxies(result):
             prims.check_shape(p, p.shape)
         self.stamp(before, {})
-        return self.wrap(result, None, {})
+        wrapped = self.wrap(result, None, {})
+        for proxy, owner in zip(unique_proxies(result), owners):
+            if owner is not None:
+                self.mark_opaque_view(wrapped, proxy, handles[owner])
+        return wrapped
 
     def real_result(
         self, func: Callable, args: tuple, kwargs: dict[str, Any], values: dict[TensorProxy, torch.Tensor]
-    ) -> Any:
+    ) -> tuple[Any, list[TensorProxy | None]]:
         """What the call gives for copies of these values, which require gradients as the proxies do.
 
-        It must neither write to them nor draw random numbers.
+        It must neither write to them nor draw random numbers. Beside the result: for each tensor of it, the argument
+        that it shares memory with, if any.
         """
         copies = {p: value.detach().clone().requires_grad_(p.requires_grad) for p, value in values.items()}
         versions = [x._version for x in copies.values()]
@@ -547,7 +561,11 @@ class Tracer(TorchFunctionMode):
             raise
         if [x._version for x in copies.values()] != versions:
             raise self.not_by_value(func, "writes to its arguments")
-        return real
+        memory = {x.untyped_storage().data_ptr(): p for p, x in copies.items() if x.numel()}
+        tensors = {id(x): x for x in tree_flatten(real)[0] if isinstance(x, torch.Tensor)}
+        return real, [
+            memory.get(x.untyped_storage().data_ptr()) if x.layout is torch.strided else None for x in tensors.values()
+        ]
 
     def not_by_value(self, func: Callable, what: str) -> NotRepresentable:
         return NotRepresentable(

@@ -168,19 +168,25 @@ def _name_gradients(trace: Trace, found: dict[Proxy, TensorProxy], known: set[Pr
             g.name = trace.new_name(f"grad_{p.name}")
 
 
-def differentiate(trace: Trace, written: Iterable[Proxy] = (), known: set[Proxy] | None = None) -> Differentiated:
+def differentiate(
+    trace: Trace,
+    written: Iterable[Proxy] = (),
+    known: set[Proxy] | None = None,
+    stays: Callable[[BoundSymbol], bool] = lambda _: False,
+) -> Differentiated:
     """The forward and the backward of a computation, whose output is (results, values to write back).
 
     Args:
         written: the inputs that are written to afterwards.
         known: the values whose `requires_grad` says whether gradients go through them; the others, which transforms
             have made, depend on what they are computed from. All, if left out.
+        stays: whether an operation is to run as it is in the forward, whatever rules there are for what it computes.
     """
     with PassTimer() as timer:
         forward = trace.derived([], FORWARD)
         with record(forward) as recorder:
             builder = _Builder(recorder)
-            builder.known = known
+            builder.known, builder.stays = known, stays
             builder.active.update(p for p in trace.args if isinstance(p, TensorProxy) and p.requires_grad)
             steps = builder.steps(trace.bound_symbols, forward.bound_symbols)
         outputs = unique_proxies(trace.output)
@@ -212,6 +218,7 @@ class _Builder:
         active: the values that gradients go through.
         renamed: values that a rule computed, and the values of the trace that they are.
         known: the values whose `requires_grad` counts; all, if None.
+        stays: whether an operation must run as it is.
     """
 
     def __init__(self, recorder: TraceRecorder):
@@ -219,6 +226,7 @@ class _Builder:
         self.active: set[Proxy] = set()
         self.renamed: dict[Proxy, Proxy] = {}
         self.known: set[Proxy] | None = None
+        self.stays: Callable[[BoundSymbol], bool] = lambda _: False
 
     def steps(self, statements: Iterable[BoundSymbol], emitted: list[BoundSymbol], inner: bool = False) -> list[Step]:
         """The steps of `statements`; what runs is appended to `emitted`.
@@ -253,18 +261,20 @@ class _Builder:
         symbol = statement.symbol
         if self.has_complex(statement) and symbol.implementation is not None:
             return [self.by_torch(statement, emitted)]
+        stays = self.stays(statement)
         if (
-            symbol in rewrites
+            not stays
+            and symbol in rewrites
             and _takes(rewrites[symbol], 0, statement)
             and (parts := self.rewritten(statement)) is not None
         ):
             return self.steps(parts, emitted, inner=True)
-        if symbol in augmented_rules and (step := self.augmented(statement, emitted)) is not None:
+        if not stays and symbol in augmented_rules and (step := self.augmented(statement, emitted)) is not None:
             return [step]
         if symbol in gradient_rules and _takes(gradient_rules[symbol], 2, statement):
             emitted.append(statement)
             return [self.by_rule(statement)]
-        if not statement.subsymbols or symbol in by_torch:
+        if not statement.subsymbols or (symbol in by_torch and not stays):
             return [self.by_torch(statement, emitted)]
         allowed = _can_be_handed_on if is_region(statement) else _can_be_repeated
         if all(map(allowed, statement.leaves())):
