@@ -184,6 +184,12 @@ add(
     lambda a, i: prims.take(a, prims.sub(prims.remainder(i, 8), 8), 1),
 )
 add("select_from_the_end", [((4, 8), f32), ((), i64)], lambda a, index: prims.select(a, prims.sub(index, 4), 0))
+add("slice_one", [((4, 8), f32)], lambda a: prims.neg(prims.slice(a, (0, 3), (4, 4), (1, 1))))
+add(
+    "slices_of_one",
+    [((4, 3, 8), f32)],
+    lambda a: [prims.neg(prims.squeeze(prims.slice(a, (0, i, 0), (4, i + 1, 8), (1, 1, 1)), (1,))) for i in range(3)],
+)
 add("slice", [((4, 8), f32)], lambda a: prims.slice(a, (1, 0), (3, 5), (1, 1)))
 add("gather_rows", [((4, 8), f32), ((6, 8), i32)], lambda a, i: prims.gather(a, 0, prims.remainder(i, 4)))
 add("gather_one", [((4, 8), f32), ((4, 1), i64)], lambda a, i: prims.neg(prims.gather(a, 1, prims.remainder(i, 8))))

@@ -55,8 +55,14 @@ MATRIX = ((4, 4), f32, CUDA)
         ),
         (prims.matmul, [MATRIX, MATRIX], "matrix product: torch calls cuBLAS"),
         (lambda a: prims.slice(a, (0, 0), (4, 4), (2, 1)), [MATRIX], "nvFuser slices without steps"),
+        (lambda a: prims.slice(a, (0, 0), (4, 1), (1, 1)), [MATRIX], None),
         (
-            lambda a: prims.slice(a, (0, 0), (4, 1), (1, 1)),
+            lambda a: prims.slice(a, (0, 1), (4, 2), (1, 1)),
+            [((8, 4), f32, CUDA)],
+            "nvFuser mistakes a dimension cropped to one element",
+        ),
+        (
+            lambda a: prims.pad(a, 0, (0, -1), (0, -2)),
             [MATRIX],
             "nvFuser mistakes a dimension cropped to one element",
         ),

@@ -442,6 +442,12 @@ def _pad(fd: Definition, a: Value, value: Number, low: Sequence[int], high: Sequ
 
 @rule(prims.slice_prim)
 def _slice(fd: Definition, a: Value, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]) -> Value:
+    """A dimension of which one element is left is selected: cropping it, nvFuser 0.2.36 takes others."""
+    for d, size in enumerate(a.shape):
+        if size > 1 and ends[d] - starts[d] == 1:  # and nothing else is cropped, see refusal.py
+            sizes = [1 if i == d else n for i, n in enumerate(a.shape)]
+            one = _select(fd, a, _full(fd, (), starts[d], torch.int64, None), d)
+            return _broadcast_in_dim(fd, one, sizes, [i for i in range(a.ndim) if i != d])
     return _pad_by(fd, a, 0, [-start for start in starts], [end - size for end, size in zip(ends, a.shape)])
 
 
