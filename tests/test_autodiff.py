@@ -510,3 +510,24 @@ def test_a_chain_of_a_thousand_operations_differentiates():
     thunder.jit(program)(x).backward()
     program(y).backward()
     assert_close(x.grad, y.grad)
+
+
+def rotated(x, angles):
+    """Rotary embeddings by complex numbers, as LLaMA's first code has them."""
+    pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles)).flatten(-2)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        rotated,
+        lambda x, a: torch.view_as_real(torch.complex(x[:, :4], a) / torch.complex(a, x[:, 4:])),
+        lambda x, a: (torch.complex(x[:, :4], a) * (2 - 1j)).conj_physical().imag + x[:, 4:],
+        lambda x, a: (x[:, :4] * torch.complex(a, a)).real.sum(0),
+    ],
+)
+def test_gradients_through_complex_numbers_are_by_rule(program):
+    x, a = torch.randn(3, 8, dtype=torch.float64), torch.randn(3, 4, dtype=torch.float64)
+    jitted = assert_same_gradients(program, x.requires_grad_(), a.requires_grad_())
+    assert "with_graph" not in str(thunder.last_traces(jitted)[-1])

@@ -88,7 +88,23 @@ BINARY_INTEGER = (
 SHIFTS = ("bitwise_left_shift", "bitwise_right_shift")
 UNARY_COMPLEX = (
     *("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "exp", "isfinite", "isinf", "isnan"),
-    *("log", "log10", "log2", "logical_not", "neg", "reciprocal", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan"),
+    *(
+        "conj_physical",
+        "imag",
+        "real",
+        "log",
+        "log10",
+        "log2",
+        "logical_not",
+        "neg",
+        "reciprocal",
+        "rsqrt",
+        "sigmoid",
+        "sin",
+        "sinh",
+        "sqrt",
+        "tan",
+    ),
     "tanh",
 )
 BINARY_COMPLEX = ("add", "div", "eq", "mul", "ne", "pow", "sub")

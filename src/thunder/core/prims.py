@@ -102,6 +102,7 @@ atan = _elementwise("atan")
 atanh = _elementwise("atanh")
 bitwise_not = _elementwise("bitwise_not")
 ceil = _elementwise("ceil")
+conj_physical = _elementwise("conj_physical")  # complex numbers with the imaginary part negated, computed
 cos = _elementwise("cos")
 cosh = _elementwise("cosh")
 erf = _elementwise("erf")
@@ -321,6 +322,18 @@ def view_as_real(a: TensorProxy) -> TensorProxy:
     """The real and the imaginary parts of complex numbers as a last dimension of 2."""
     strides = (*(2 * s for s in a.strides), 1)
     return tensor(a, shape=(*a.shape, 2), dtype=dtypes.corresponding_real(a.dtype), strides=strides)
+
+
+@prim(Tag.VIEW)
+def real(a: TensorProxy) -> TensorProxy:
+    """The real parts of complex numbers."""
+    return tensor(a, dtype=dtypes.corresponding_real(a.dtype), strides=[2 * s for s in a.strides])
+
+
+@prim(Tag.VIEW)
+def imag(a: TensorProxy) -> TensorProxy:
+    """The imaginary parts of complex numbers."""
+    return tensor(a, dtype=dtypes.corresponding_real(a.dtype), strides=[2 * s for s in a.strides])
 
 
 @prim(Tag.VIEW)

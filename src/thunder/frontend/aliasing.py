@@ -183,6 +183,8 @@ _inverse: dict[Symbol, Callable[..., TensorProxy]] = {
     memory_prims.as_strided: _scatter,
     memory_prims.bitcast: lambda before, value, _: memory_prims.bitcast(value, before.dtype),
     memory_prims.unfold: _fold,
+    prims.imag: lambda before, value: prims.complex(prims.real(before), value),
+    prims.real: lambda before, value: prims.complex(value, prims.imag(before)),
     prims.view_as_real: lambda before, value: prims.view_as_complex(value),
     prims.view_as_complex: lambda before, value: prims.view_as_real(value),
 }

@@ -30,20 +30,16 @@ def view_as_complex(input: TensorProxy) -> TensorProxy:
     return prims.view_as_complex(input)
 
 
-def _part(input: TensorProxy, at: int) -> TensorProxy:
-    return clang.select(prims.view_as_real(input), input.ndim, at)
-
-
 @torchsymbol("real", "Tensor.real.__get__")
 def real(input: TensorProxy) -> TensorProxy:
-    return _part(input, 0) if input.dtype.is_complex else input
+    return prims.real(input) if input.dtype.is_complex else input
 
 
 @torchsymbol("imag", "Tensor.imag.__get__")
 def imag(input: TensorProxy) -> TensorProxy:
     if not input.dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    return _part(input, 1)
+    return prims.imag(input)
 
 
 @torchsymbol("complex")
@@ -69,7 +65,7 @@ def polar(abs: TensorProxy, angle: TensorProxy) -> TensorProxy:
 def angle(input: TensorProxy) -> TensorProxy:
     """The angle of complex numbers; pi for negative real ones, else 0."""
     if input.dtype.is_complex:
-        return clang.atan2(_part(input, 1), _part(input, 0))
+        return clang.atan2(prims.imag(input), prims.real(input))
     a = clang.convert(input, clang.promoted_dtype(input, kind=clang.Kind.INT_TO_FLOAT))
     return clang.where(clang.isnan(a), a, clang.convert(clang.lt(a, 0), a.dtype) * math.pi)
 
@@ -77,9 +73,7 @@ def angle(input: TensorProxy) -> TensorProxy:
 @torchsymbol("conj_physical", "Tensor.conj_physical")
 def conj_physical(input: TensorProxy) -> TensorProxy:
     """Complex numbers with the sign of the imaginary part changed."""
-    if not input.dtype.is_complex:
-        return input
-    return prims.complex(_part(input, 0), clang.neg(_part(input, 1)))
+    return prims.conj_physical(input) if input.dtype.is_complex else input
 
 
 @torchsymbol("resolve_conj", "Tensor.resolve_conj", "resolve_neg", "Tensor.resolve_neg")
@@ -100,5 +94,5 @@ def conj(input: TensorProxy) -> TensorProxy:
 def isreal(input: TensorProxy) -> TensorProxy:
     """Whether numbers have no imaginary part."""
     if input.dtype.is_complex:
-        return clang.eq(_part(input, 1), 0)
+        return clang.eq(prims.imag(input), 0)
     return prims.full(input.shape, True, torch.bool, input.device)

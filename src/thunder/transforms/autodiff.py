@@ -22,7 +22,7 @@ from thunder.core.region import is_region, region
 from thunder.core.symbol import BoundSymbol, SourceLine, Tag, map_proxies, unique_proxies
 from thunder.core.trace import PassTimer, Trace, TraceRecorder, record
 from thunder.transforms.dead_code_elimination import dead_code_elimination
-from thunder.transforms.gradients import augmented_rules, by_torch, gradient_rules, rewrites
+from thunder.transforms.gradients import HOLDS_FOR_COMPLEX_NUMBERS, augmented_rules, by_torch, gradient_rules, rewrites
 from thunder.transforms.gradients.elementwise import zeros_like
 from thunder.transforms.kept_graphs import with_kept_graph
 from thunder.transforms.rematerialization import cheapest
@@ -283,9 +283,10 @@ class _Builder:
         return self.steps(parts, emitted, inner=True)
 
     def has_complex(self, statement: BoundSymbol) -> bool:
-        """Whether the operation computes with complex numbers, for which the rules are not made."""
-        values = (*statement.inputs, *statement.outputs)
-        return any(isinstance(p, TensorProxy) and is_complex(p.dtype) for p in values)
+        """Whether the operation computes with complex numbers in ways that the rules are not made for."""
+        if not _has_complex(statement):
+            return False
+        return any(leaf.symbol not in HOLDS_FOR_COMPLEX_NUMBERS for leaf in statement.leaves() if _has_complex(leaf))
 
     # ---- ways to differentiate ----
 
@@ -394,6 +395,11 @@ def _can_be_repeated(leaf: BoundSymbol) -> bool:
         return False
     has_rule = symbol in gradient_rules or symbol in augmented_rules or symbol in STOPS
     return has_rule or not (_has_inexact(leaf.inputs) and _has_inexact(leaf.outputs))
+
+
+def _has_complex(statement: BoundSymbol) -> bool:
+    values = (*statement.inputs, *statement.outputs)
+    return any(isinstance(p, TensorProxy) and is_complex(p.dtype) for p in values)
 
 
 def _has_inexact(values: Iterable[Proxy]) -> bool:

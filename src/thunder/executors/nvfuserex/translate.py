@@ -350,6 +350,22 @@ def _complex(fd: Definition, real: Value, imag: Value) -> Value:
     return fd.elementwise("complex", real, imag, dtype=next(c for c, part in PARTS.items() if part is real.dtype))
 
 
+@rule(prims.real, *COMPLEX)
+def _real(fd: Definition, a: Value) -> Value:
+    return _part(fd, "real", a)
+
+
+@rule(prims.imag, *COMPLEX)
+def _imag(fd: Definition, a: Value) -> Value:
+    return _part(fd, "imag", a)
+
+
+@rule(prims.conj_physical, *COMPLEX)
+def _conj_physical(fd: Definition, a: Value) -> Value:
+    negated = fd.elementwise("neg", _part(fd, "imag", a))
+    return fd.elementwise("complex", _part(fd, "real", a), negated, dtype=a.dtype)
+
+
 @rule(prims.view_as_real)
 def _view_as_real(fd: Definition, a: Value) -> Value:
     sizes = (*a.shape, 2)

@@ -227,6 +227,11 @@ def _nll_loss(
     if reduction == "mean":
         g = g / clang.sum(shares)
     picked = clang.convert(-g * shares, input.dtype)
+    if input.device.type == "cuda":  # which compares in a kernel that there is anyway, rather than write zeros first
+        each = prims.iota(input.shape[dim], 0, 1, torch.int64, input.device)
+        each = prims.broadcast_in_dim(each, input.shape, (dim,))
+        is_picked = clang.eq(each, clang.unsqueeze(classes, dim))
+        return (clang.where(is_picked, clang.unsqueeze(picked, dim), clang.convert(0, input.dtype)),)
     return (prims.scatter(zeros_like(input), dim, clang.unsqueeze(classes, dim), clang.unsqueeze(picked, dim)),)
 
 

@@ -77,12 +77,20 @@ def _overwrite(g: TensorProxy, out: TensorProxy, a: TensorProxy, old: TensorProx
 
 @gradient(prims.convert_element_type)
 def _convert(g: TensorProxy, out: TensorProxy, a: TensorProxy, dtype: Any) -> Grads:
+    if g.dtype.is_complex and not a.dtype.is_complex:
+        g = prims.real(g)
     return (clang.convert(g, a.dtype),)
 
 
 @gradient(prims.device_put)
 def _device_put(g: TensorProxy, out: TensorProxy, a: TensorProxy, device: Any) -> Grads:
     return (clang.on_device(g, a.device),)
+
+
+def conjugate(x: Operand) -> Operand:
+    if isinstance(x, TensorProxy):
+        return prims.conj_physical(x) if x.dtype.is_complex else x
+    return x.conjugate() if isinstance(x, complex) else x
 
 
 @gradient(prims.add)
@@ -98,14 +106,14 @@ def _sub(g: TensorProxy, out: TensorProxy, a: Operand, b: Operand) -> Grads:
 @gradient(prims.mul)
 def _mul(g: TensorProxy, out: TensorProxy, a: Operand, b: Operand) -> Grads:
     return (
-        g * b if isinstance(a, TensorProxy) else None,
-        g * a if isinstance(b, TensorProxy) else None,
+        g * conjugate(b) if isinstance(a, TensorProxy) else None,
+        g * conjugate(a) if isinstance(b, TensorProxy) else None,
     )
 
 
 @gradient(prims.div)
 def _div(g: TensorProxy, out: TensorProxy, a: Operand, b: Operand) -> Grads:
-    return g / b, -g * (out / b) if isinstance(b, TensorProxy) else None
+    return g / conjugate(b), -g * conjugate(out / b) if isinstance(b, TensorProxy) else None
 
 
 @gradient(prims.pow)
