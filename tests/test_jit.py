@@ -260,13 +260,12 @@ def test_nothing_of_tracing_stays_behind_after_an_error():
     "options, error, message",
     [
         ({"cache": "sometimes"}, ValueError, "constant values"),
-        ({"cache": "symbolic values"}, NotImplementedError, "symbolic values"),
         ({"sharp_edges": "blunt"}, ValueError, "'allow', 'warn', 'error'"),
         ({"nv_store_fusion_input": True}, ValueError, "did you mean 'nv_store_fusion_inputs'"),
         ({"executors": ["nvfuse"]}, ValueError, "nvfuser"),
     ],
 )
-def test_an_option_that_is_wrong_or_not_built_is_refused_by_name(options, error, message):
+def test_an_option_that_is_wrong_is_refused_by_name(options, error, message):
     with pytest.raises(error, match=message):
         thunder.jit(lambda a: a, **options)
 

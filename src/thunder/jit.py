@@ -32,7 +32,8 @@ from thunder.core.trace import Trace
 from thunder.executors import torch_autograd
 from thunder.executors.passes import transform_for_execution
 from thunder.extend import Executor, OperatorExecutor, get_default_executors, get_executor
-from thunder.frontend.acquire import Acquired, acquire
+from thunder.frontend.acquire import Acquired, Symbolic, acquire
+from thunder.frontend.arithmetic import NumbersMustBeConstant, differentiates_by_numbers
 from thunder.frontend.guards import without_guards
 from thunder.frontend.history import Entry, History
 from thunder.frontend.reasons import guard_failure, state_change
@@ -61,17 +62,18 @@ CHECK_LIMIT = 8  # times that a decision by value may come out otherwise, before
 FEW = 4  # specializations that are quicker tried than looked up
 
 
-def fingerprint(args: tuple, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+def fingerprint(args: tuple, kwargs: dict[str, Any], with_numbers: bool) -> tuple[Any, ...]:
     """A key that is the same for any two calls for which one specialization can hold."""
-    return tuple(map(_fingerprint, args)), tuple((k, _fingerprint(v)) for k, v in kwargs.items())
+    parts = [_fingerprint(x, with_numbers) for x in (*args, *kwargs.values())]
+    return len(args), tuple(kwargs), *parts
 
 
-def _fingerprint(x: Any) -> Any:
+def _fingerprint(x: Any, with_numbers: bool) -> Any:
     if isinstance(x, torch.Tensor):
         return x.shape, x.dtype
-    if type(x) in (int, bool, str, type(None)):
+    if type(x) in (bool, str, type(None)) or (with_numbers and type(x) is int):
         return type(x), x
-    return (float, repr(x)) if type(x) is float else type(x)
+    return (float, repr(x)) if with_numbers and type(x) is float else type(x)
 
 
 @dataclass(slots=True)
@@ -166,19 +168,21 @@ class CompileStats:
     last_recompile_reason: str | None = None
     failed_checks: Counter[SourceLine | None] = field(default_factory=Counter)
     compiled_for_one_call: int = 0
+    numbers_are_constant: bool = True
     last_history: History | None = None
     _by_fingerprint: dict[Any, list[Specialization]] = field(default_factory=dict)
 
     def keep(self, specialization: Specialization, args: tuple, kwargs: dict[str, Any]) -> None:
         # In this order: a thread that counts it must find it.
-        self._by_fingerprint.setdefault(fingerprint(args, kwargs), []).insert(0, specialization)
+        key = fingerprint(args, kwargs, self.numbers_are_constant)
+        self._by_fingerprint.setdefault(key, []).insert(0, specialization)
         self.specializations.insert(0, specialization)
 
     def candidates(self, args: tuple, kwargs: dict[str, Any]) -> Sequence[Specialization]:
         """The specializations that may hold for these arguments, the newest first."""
         if len(self.specializations) <= FEW:
             return self.specializations
-        return self._by_fingerprint.get(fingerprint(args, kwargs), ())
+        return self._by_fingerprint.get(fingerprint(args, kwargs, self.numbers_are_constant), ())
 
     @property
     def last_backward_traces(self) -> list[Trace]:
@@ -209,7 +213,8 @@ class Compiled:
     """A callable that compiles what it is called with, once for each specialization."""
 
     def __init__(self, data: CompileData):
-        self.data, self.stats = data, CompileStats()
+        is_symbolic = data.cache_option is CacheOption.SYMBOLIC_VALUES
+        self.data, self.stats = data, CompileStats(numbers_are_constant=not is_symbolic)
         self.lock = threading.RLock()  # one thread compiles at a time; calls that find what they need do not wait
         self.torch_state = tuple if data.cache_option is CacheOption.SAME_INPUT else torch_state
         self.contexts = [t.around_program for t in data.transforms if hasattr(t, "around_program")]
@@ -369,13 +374,8 @@ class Compiled:
         self, state: tuple, args: tuple, kwargs: dict[str, Any]
     ) -> tuple[Specialization, tuple[torch.Tensor, ...]]:
         start = time.perf_counter()
-        self.stats.last_history = History() if self.data.debug_options.record_history else None
-        acquired = Acquired(history=self.stats.last_history)
-        traces = self.stats.last_traces = [acquired.computation]
-        self.stats.last_prologue_traces, self.stats.last_epilogue_traces, self.stats.last = [], [], None
-        gradients = not (self.data.disable_torch_autograd or torch.is_inference_mode_enabled())
-        edges, around = self.data.sharp_edges, self.around_program
-        acquire(self.data.fn, args, kwargs, acquired, gradients=gradients, sharp_edges=edges, around=around)
+        acquired = self.acquire(args, kwargs)
+        traces = self.stats.last_traces
         prologue_traces = self.stats.last_prologue_traces = [acquired.prologue]
         if self.data.cache_option is CacheOption.SAME_INPUT:
             prologue_traces.append(without_guards(acquired.prologue))
@@ -407,6 +407,29 @@ class Compiled:
         self.keep(specialization, acquired, args, kwargs)
         current_observer().compiled()
         return specialization, acquired.inputs
+
+    def acquire(self, args: tuple, kwargs: dict[str, Any]) -> Acquired:
+        """The program for these arguments; with numbers as constants where symbolic ones do not do."""
+        symbolic = Symbolic.OF_TENSORS if self.stats.numbers_are_constant else Symbolic.OF_ARGUMENTS_TOO
+        for choice in dict.fromkeys((symbolic, Symbolic.NONE)):
+            self.stats.last_history = History() if self.data.debug_options.record_history else None
+            acquired = Acquired(history=self.stats.last_history)
+            self.stats.last_traces = [acquired.computation]
+            self.stats.last_prologue_traces, self.stats.last_epilogue_traces, self.stats.last = [], [], None
+            gradients = not (self.data.disable_torch_autograd or torch.is_inference_mode_enabled())
+            edges, around = self.data.sharp_edges, self.around_program
+            try:
+                acquire(
+                    self.data.fn, args, kwargs, acquired,
+                    gradients=gradients, sharp_edges=edges, around=around, symbolic=choice,
+                )  # fmt: skip
+            except (Exception, NotRepresentable, NumbersMustBeConstant):
+                if choice is Symbolic.NONE or not acquired.has_numbers:
+                    raise
+                continue
+            if not (acquired.needs_gradients and differentiates_by_numbers(acquired.computation)):
+                break
+        return acquired
 
     def keep(self, specialization: Specialization, acquired: Acquired, args: tuple, kwargs: dict[str, Any]) -> None:
         """Use the specialization for later calls, if it can stand for them."""
@@ -479,7 +502,9 @@ def jit(
         executors: who may run operations, first choice first, as executors or their names; torch is always the last.
         cache: "constant values" compiles once for each value of what is no tensor; "no caching" compiles at each call;
             "same input" compiles at the first call and checks nothing at the others: you promise that all that the
-            program depends on, but for the values of tensors, stays as it is.
+            program depends on, but for the values of tensors, stays as it is; "symbolic values" takes ints and floats
+            among the arguments for inputs, and compiles anew only where the program decides otherwise by one (compares
+            it, makes a size or a text of it), or trains by it.
         transforms: functions from trace to trace, run before the transform for execution.
         debug_options: see `thunder.DebugOptions`.
         sharp_edges: what to do where a program has an effect that a trace cannot repeat, or reads what cannot be
@@ -489,7 +514,6 @@ def jit(
 
     Raises:
         ValueError: for an option that is none.
-        NotImplementedError: for an option that is not built yet.
     """
     if fn is None:
         return functools.partial(
@@ -504,10 +528,10 @@ def jit(
     data = CompileData(
         fn=fn,
         executors=_resolve_executors(executors),
-        cache_option=_built(resolve(cache, CacheOption, "cache")),
+        cache_option=resolve(cache, CacheOption, "cache"),
         transforms=tuple(transforms or ()),
         debug_options=debug_options or DebugOptions(),
-        sharp_edges=_built(resolve(sharp_edges, SharpEdges, "sharp_edges")),
+        sharp_edges=resolve(sharp_edges, SharpEdges, "sharp_edges"),
         disable_torch_autograd=disable_torch_autograd,
         compile_options=compile_options,
     )
@@ -515,15 +539,6 @@ def jit(
     if isinstance(fn, torch.nn.Module):
         return ThunderModule(fn, compiled)
     return compiled
-
-
-_NOT_BUILT = (CacheOption.SYMBOLIC_VALUES,)
-
-
-def _built(option: Any) -> Any:
-    if option in _NOT_BUILT:
-        raise NotImplementedError(f"{option.value!r} is not built yet")
-    return option
 
 
 def _check_compile_options(options: dict[str, Any]) -> None:

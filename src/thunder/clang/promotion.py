@@ -9,6 +9,7 @@ from enum import Enum, auto
 import torch
 
 from thunder.core import dtypes, prims
+from thunder.core.numbers import SymbolicNumber
 from thunder.core.proxies import TensorProxy
 
 __all__ = [
@@ -96,7 +97,8 @@ def convert(a: TensorProxy | Number, dtype: torch.dtype) -> TensorProxy | Number
     """`a` in `dtype`; a Python number becomes one of the type that `dtype` holds."""
     if isinstance(a, TensorProxy):
         return a if a.dtype == dtype else prims.convert_element_type(a, dtype)
-    return dtypes.number_type(dtype)(a)
+    kind = dtypes.number_type(dtype)
+    return a.converted(kind) if isinstance(a, SymbolicNumber) else kind(a)
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:

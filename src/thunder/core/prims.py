@@ -14,6 +14,7 @@ import torch
 from thunder.core import dtypes
 from thunder.core.printing import statement_rules
 from thunder.core.proxies import (
+    NumberProxy,
     TensorProxy,
     channels_last_order,
     contiguous_strides,
@@ -22,7 +23,7 @@ from thunder.core.proxies import (
     strides_in_order,
 )
 from thunder.core.symbol import BoundSymbol, Symbol, Tag
-from thunder.core.trace import tensor
+from thunder.core.trace import number, tensor
 
 Number = bool | int | float | complex
 Dims = Sequence[int]
@@ -764,8 +765,14 @@ def copy_(a: TensorProxy, to: TensorProxy) -> TensorProxy:
     return to
 
 
+@prim()
+def item(a: TensorProxy) -> NumberProxy:
+    """The only element of a tensor of integers or floating point numbers, as a Python number."""
+    return number(dtypes.number_type(a.dtype))
+
+
 @prim(Tag.EFFECT)
-def check_value(a: TensorProxy, expected: Any) -> None:
+def check_value(a: TensorProxy | NumberProxy, expected: Any) -> None:
     """The program decided by the value of `a`: where it is another one, the trace does not hold."""
 
 

@@ -26,6 +26,8 @@ IMPORTS: dict[str, tuple[str, ...]] = {
     "ltorch": ("import thunder", "import thunder.torch as ltorch"),
     "prims": ("from thunder.core import prims",),
     "torchex": ("from thunder.executors import torchex",),
+    "operator": ("import operator",),
+    "builtins": ("import builtins",),
 }
 STANDARD_IMPORTS = ("import torch", "from thunder.executors.torchex import no_autocast")
 DECORATORS = ("@torch.no_grad()", "@no_autocast")

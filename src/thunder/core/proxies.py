@@ -24,6 +24,19 @@ class Proxy:
         return f"<{type(self).__name__} {self.name}: {self.type_string()}>"
 
 
+class NumberProxy(Proxy):
+    """A Python number of a trace: `kind` is int, float or bool."""
+
+    __slots__ = ("kind",)
+    requires_grad = False
+
+    def __init__(self, name: str, kind: type):
+        self.name, self.kind = name, kind
+
+    def type_string(self) -> str:
+        return self.kind.__name__
+
+
 class TensorProxy(Proxy):
     """A tensor of a trace.
 

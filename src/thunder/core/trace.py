@@ -4,13 +4,14 @@ import keyword
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import index
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
 from thunder.core.observing import current_observer
-from thunder.core.proxies import Proxy, TensorProxy
+from thunder.core.proxies import NumberProxy, Proxy, TensorProxy
 from thunder.core.recording import current_recorder, recording
 from thunder.core.symbol import BoundSymbol, SourceLine, Symbol
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 # Names that printed traces use for themselves; a value is never called one of them.
 RESERVED_NAMES = frozenset(
     {"thunder", "torch", "ltorch", "prims", "no_autocast", "computation", "prologue", "epilogue", "backward"}
-    | {"args", "kwargs", "slice", "id", "type", "len", "bool", "int", "float", "complex", "str", "bytes"}
+    | {"args", "kwargs", "operator", "builtins", "abs"}
+    | {"slice", "id", "type", "len", "bool", "int", "float", "complex", "str", "bytes"}
     | {"tuple", "list", "dict", "set", "range"}
     | set(keyword.kwlist)
 )
@@ -173,6 +175,8 @@ class TraceRecorder:
         self.context_names: dict[Callable, str] = {}
         # Takes the calls of symbols that the traced program itself makes, on what it holds in place of tensors.
         self.calls_of_program: Callable[[Symbol, tuple, dict[str, Any]], Any] | None = None
+        # Puts the names of numbers in their place, where the program holds numbers that the trace has names for.
+        self.named: Callable[[Any], Any] | None = None
 
     def context_name(self, stem: str, implementation: Callable) -> str:
         """The name of an operation that lives in the trace's context, one for each implementation."""
@@ -186,7 +190,7 @@ class TraceRecorder:
             return self.calls_of_program(symbol, args, kwargs)
         if symbol.is_prim:
             output = symbol.meta(*args, **kwargs)
-            self.keep(BoundSymbol(symbol, args, kwargs, output))
+            self.keep(self.call_of(symbol, args, kwargs, output))
             return output
         scope: list[BoundSymbol] = []
         self.scopes.append(scope)
@@ -195,8 +199,15 @@ class TraceRecorder:
         finally:
             self.scopes.pop()
         if scope:  # an operation that returned what it was given did nothing
-            self.keep(BoundSymbol(symbol, args, kwargs, output, tuple(scope)))
+            self.keep(self.call_of(symbol, args, kwargs, output, tuple(scope)))
         return output
+
+    def call_of(
+        self, symbol: Symbol, args: tuple, kwargs: dict[str, Any], output: Any, subsymbols: tuple[BoundSymbol, ...] = ()
+    ) -> BoundSymbol:
+        if self.named is not None:
+            args, kwargs, output = self.named((args, kwargs, output))
+        return BoundSymbol(symbol, args, kwargs, output, subsymbols)
 
     def keep(self, statement: BoundSymbol) -> None:
         self.scopes[-1].append(statement)
@@ -241,6 +252,8 @@ def tensor(
     """A new tensor of the trace that is being recorded; what is not given is as in `like` (strides: contiguous)."""
     recorder = current_recorder()
     assert recorder is not None, "proxies are made while a trace is recorded"
+    if recorder.named is not None:  # sizes are constants
+        shape, strides = (x if x is None else tuple(map(index, x)) for x in (shape, strides))
     return TensorProxy(
         recorder.new_name(),
         shape=like.shape if shape is None else shape,
@@ -248,3 +261,8 @@ def tensor(
         device=like.device if device is None else device,
         strides=strides,
     )
+
+
+def number(kind: type) -> NumberProxy:
+    """A new number of the trace that is being recorded."""
+    return NumberProxy(current_recorder().new_name(), kind)

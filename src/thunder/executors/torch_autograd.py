@@ -65,12 +65,13 @@ class CompiledFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, run: Callable, backward: Backward, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         (result, values), saved = run(*inputs)
-        given = {id(x) for x in inputs}
+        given = {id(x) for x in inputs if isinstance(x, torch.Tensor)}
         outputs = tuple(x.view_as(x) if id(x) in given else x for x in (*result, *values))
         ctx.backward_of = backward
         ctx.save_for_backward(*[x for x, is_tensor in zip(saved, backward.is_tensor) if is_tensor])
         ctx.objects = [x for x, is_tensor in zip(saved, backward.is_tensor) if not is_tensor]
-        ctx.mark_non_differentiable(*[x for x, needs in zip(outputs, backward.needs_gradient) if not needs])
+        without = [x for x, needs in zip(outputs, backward.needs_gradient) if not needs]
+        ctx.mark_non_differentiable(*[x for x in without if isinstance(x, torch.Tensor)])
         ctx.set_materialize_grads(False)
         return outputs
 

@@ -300,11 +300,17 @@ def dropout_mask(a: torch.Tensor, probability: float) -> torch.Tensor:
     return torch.empty_like(a).bernoulli_(1 - probability).bool()
 
 
+@implements(prims.item)
+def item(a: torch.Tensor) -> int | float:
+    return a.item()
+
+
 @implements(prims.check_value)
-def check_value(a: torch.Tensor, expected: Any) -> None:
+def check_value(a: torch.Tensor | int | float, expected: Any) -> None:
     """ValueChanged if Python would see `a` as another value than `expected`."""
     now = a.tolist() if isinstance(expected, list) else type(expected)(a)
-    if now != expected and (now == now or expected == expected):  # NaN is as expected
+    same = now == expected or (now != now and expected != expected)  # NaN is as expected
+    if not same or (now == 0 and str(now) != str(expected)):  # and -0.0 is not 0.0
         raise ValueChanged(expected, now)
 
 

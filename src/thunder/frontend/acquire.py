@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any
 
@@ -15,14 +16,16 @@ import torch
 
 from thunder.core import prims
 from thunder.core.errors import NotRepresentable
+from thunder.core.numbers import SymbolicNumber
 from thunder.core.options import SharpEdges
 from thunder.core.printing import Live
-from thunder.core.proxies import Proxy, TensorProxy
+from thunder.core.proxies import NumberProxy, Proxy, TensorProxy
 from thunder.core.pytree import Structured, register_object, tree_flatten_one_level
 from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import Trace, record
 from thunder.frontend import effects
 from thunder.frontend.aliasing import Handle
+from thunder.frontend.arithmetic import Numbers
 from thunder.frontend.dependence import (
     CONSTANTS,
     CONTAINERS,
@@ -62,17 +65,27 @@ class Acquired:
         needs_gradients: whether what comes out must be able to give gradients. The computation then returns two flat
             tuples, and the epilogue makes what the program returns.
         written: the inputs that the epilogue writes to.
+        has_numbers: whether numbers that the program took are symbolic in the trace.
     """
 
     computation: Trace = field(default_factory=lambda: Trace("computation"))
     prologue: Trace | None = None
     epilogue: Trace | None = None
     epilogue_inputs: tuple[int, ...] = ()
-    inputs: tuple[torch.Tensor, ...] = ()
+    inputs: tuple[torch.Tensor | int | float, ...] = ()
     only_once: str | None = None
     history: History | None = None
     needs_gradients: bool = False
     written: tuple[TensorProxy, ...] = ()
+    has_numbers: bool = False
+
+
+class Symbolic(Enum):
+    """Which numbers of the program are symbolic in its trace."""
+
+    NONE = auto()
+    OF_TENSORS = auto()  # what `item` gives
+    OF_ARGUMENTS_TOO = auto()
 
 
 def acquire(
@@ -84,6 +97,7 @@ def acquire(
     gradients: bool,
     sharp_edges: SharpEdges,
     around: Callable[[], AbstractContextManager] = nullcontext,
+    symbolic: Symbolic = Symbolic.OF_TENSORS,
 ) -> None:
     """Trace `program(*args, **kwargs)` into `acquired`; when an error comes, what was traced until then stays in it.
 
@@ -93,12 +107,14 @@ def acquire(
         gradients: whether results that require gradients must be able to give them.
         sharp_edges: what to do about what cannot be guarded.
         around: gives the context that the program runs in.
+        symbolic: which numbers are symbolic.
 
     Raises:
         NotRepresentable: if the program must be run plainly.
+        NumbersMustBeConstant: if symbolic numbers do not do.
     """
     context = contextvars.copy_context()  # which takes along what the program writes to context variables
-    context.run(_acquire, program, args, kwargs, acquired, gradients, sharp_edges, around)
+    context.run(_acquire, program, args, kwargs, acquired, gradients, sharp_edges, around, symbolic)
 
 
 def _acquire(
@@ -109,13 +125,20 @@ def _acquire(
     gradients: bool,
     sharp_edges: SharpEdges,
     around: Callable[[], AbstractContextManager],
+    symbolic: Symbolic,
 ) -> None:
     dependence = Dependence()
-    arguments = _Arguments(program, dependence)
+    arguments = _Arguments(program, dependence, symbolic is Symbolic.OF_ARGUMENTS_TOO)
     edges = SharpEdgePolicy(sharp_edges, dependence)
-    observer = Observer(is_watched, dependence.function_started, edges.called, acquired.history)
+
+    def function_started(frame: types.FrameType) -> None:
+        dependence.function_started(frame)
+        tracer.numbers.function_started(frame)
+
+    observer = Observer(is_watched, function_started, edges.called, acquired.history)
     with record(acquired.computation):
         tracer = arguments.tracer = Tracer(acquired.computation, observer, arguments.name_of_captured)
+        tracer.numbers = Numbers(tracer, arguments.prologue, is_watched, symbolic is not Symbolic.NONE)
         edges.source = lambda: tracer.site().source
         try:
             traced_args, traced_kwargs = arguments.facades_of(args, kwargs)
@@ -133,11 +156,14 @@ def _acquire(
         finally:
             dependence.roll_back()
             arguments.take_back()
-            acquired.computation.args = tuple(i.proxy for i in tracer.inputs.values())
+            tracer.numbers.is_closed = True
+            acquired.has_numbers = tracer.numbers.is_used
+            numbers = tracer.numbers.taken()
+            acquired.computation.args = (*(i.proxy for i in tracer.inputs.values()), *(p for p, _ in numbers))
             assign_names(acquired.computation, tracer.hints)
     ending.write_epilogue()
-    acquired.prologue = arguments.finish(ending.written)
-    acquired.inputs = tuple(i.real for i in tracer.inputs.values())
+    acquired.prologue = arguments.finish(ending.written, [p for p, _ in numbers])
+    acquired.inputs = (*(i.real for i in tracer.inputs.values()), *(x for _, x in numbers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +179,9 @@ class _Filled:
 class _Arguments:
     """The way in: facades for the tensors among the arguments, and the prologue that fetches them again."""
 
-    def __init__(self, program: Callable, dependence: Dependence):
+    def __init__(self, program: Callable, dependence: Dependence, symbolic_numbers: bool):
         self.program = program
+        self.symbolic_numbers = symbolic_numbers
         self.dependence = dependence
         self.prologue = Prologue()
         self.filled: dict[int, _Filled] = {}  # the caller's containers that hold facades for now, by identity
@@ -197,6 +224,8 @@ class _Arguments:
                 f"The argument {access.name} is a {type(x).__name__}, whose state cannot be guarded.",
                 "Pass what is in it.",
             )
+        if self.symbolic_numbers and type(x) in (int, float):
+            return self.tracer.numbers.of_argument(x, access)
         self.prologue.require_value(access, x)
         return x
 
@@ -252,7 +281,7 @@ class _Arguments:
         """Where a tensor that is no argument is kept; one found nowhere is held by the prologue itself."""
         return self.sources.find(x) or find_tensor(x, self.dependence) or Access("captured", Live(x, "captured"))
 
-    def finish(self, written: list[Input]) -> Trace:
+    def finish(self, written: list[Input], numbers: list[NumberProxy]) -> Trace:
         """The prologue: it checks the state and fetches and checks every tensor that the trace used or looked at."""
         inputs = self.tracer.inputs
         arguments = {
@@ -274,7 +303,7 @@ class _Arguments:
                 [p for p, here in zip(outputs, is_written) if here],
                 [p for p, here in zip(outputs, is_written) if not here],
             )
-        return self.prologue.finish(outputs)
+        return self.prologue.finish([*outputs, *numbers])
 
 
 def parameter_names(program: Callable, count: int) -> list[str]:
@@ -315,6 +344,8 @@ class _Ending:
         """`x` with handles in the place of tensors; containers that were there before stay themselves."""
         if isinstance(x, torch.Tensor):
             return self.tracer.handle_of(x)
+        if isinstance(x, SymbolicNumber):
+            return x.value if x.is_constant else Handle(x.proxy)
         if isinstance(x, CONSTANTS):
             return Live(x, "Size") if isinstance(x, torch.Size) else x
         if self.arguments.is_given(x) and not isinstance(x, tuple):
@@ -533,7 +564,7 @@ def flatten_result(result: Any) -> tuple[list[Any], Any]:
 
 def _holds_traced(x: Any, seen: set[int]) -> bool:
     """Whether a facade can be reached from a plain object through attributes and containers."""
-    if isinstance(x, Traced):
+    if isinstance(x, Traced | SymbolicNumber):
         return True
     if id(x) in seen or isinstance(x, torch.Tensor | torch.nn.Module | type):
         return False

@@ -29,6 +29,7 @@ from thunder.core.symbol import BoundSymbol, Symbol, map_proxies, unique_proxies
 from thunder.core.trace import Trace
 from thunder.core.views import view_steps
 from thunder.frontend.aliasing import Handle
+from thunder.frontend.arithmetic import Numbers
 from thunder.frontend.autograd_calls import Checkpoints, FunctionCall, tracing_autograd_calls
 from thunder.frontend.evaluation import Evaluation
 from thunder.frontend.observation import Observer
@@ -146,6 +147,8 @@ class _RunNatively(Exception):
 
 class Tracer(TorchFunctionMode):
     """Records the torch calls of the program that runs under it."""
+
+    numbers: Numbers
 
     def __init__(self, trace: Trace, observer: Observer, locate: Callable[[torch.Tensor], str]):
         super().__init__()
@@ -320,6 +323,8 @@ class Tracer(TorchFunctionMode):
         raise _stranger(args[0])
 
     def _record(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if self.numbers.is_used and func not in torch_functions and func not in in_place and func not in reflected:
+            args, kwargs = self.numbers.constants((args, kwargs))
         if (handler := _handlers.get(func)) is not None:
             return handler(self, func, args, kwargs)
         if kwargs.get("out") is not None:
@@ -354,6 +359,9 @@ class Tracer(TorchFunctionMode):
         answer = func(self.evaluation.value_of(proxy), *args[1:], **kwargs)
         if not self.evaluation.is_constant(proxy):
             before = len(self.trace.bound_symbols)
+            if func is torch.Tensor.item and (number := self.numbers.of_tensor(proxy, answer)) is not None:
+                self.stamp(before, {})
+                return number
             prims.check_value(proxy, answer)
             self.stamp(before, {})
         return answer
@@ -468,10 +476,10 @@ class Tracer(TorchFunctionMode):
         except (NotImplementedError, TypeError) as e:
             if isinstance(e, UnsupportedError):
                 raise
-            del statements[before:]
+            self.numbers.take_back(before)
             return self.opaque(func, args, kwargs)
         except Exception as e:
-            del statements[before:]
+            self.numbers.take_back(before)
             self.annotate(e)
             raise
         if symbol.is_prim and symbol.module != "prims" and torch.is_grad_enabled():  # an operator from outside
@@ -496,6 +504,7 @@ class Tracer(TorchFunctionMode):
 
     def opaque(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Record a call that has no rule."""
+        args, kwargs = self.numbers.constants((args, kwargs))
         handles: dict[TensorProxy, torch.Tensor] = {}
         self.note_handles((args, kwargs), handles)
         proxy_args, proxy_kwargs = self.proxies(args), self.proxies(kwargs)

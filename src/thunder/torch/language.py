@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from thunder.core.proxies import TensorProxy
+from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.symbol import Symbol
 
 Number = bool | int | float | complex
@@ -112,7 +112,8 @@ def _enter(dotted: str, symbol: Symbol) -> None:
 
 
 def is_number(x: Any) -> bool:
-    return isinstance(x, bool | int | float | complex)
+    """Whether `x` is a number, or one of a trace."""
+    return isinstance(x, bool | int | float | complex | NumberProxy)
 
 
 def sizes_of(sizes: tuple, named: Sequence[int] | int | None = None) -> tuple[int, ...]:
