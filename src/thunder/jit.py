@@ -375,7 +375,7 @@ class Compiled:
     ) -> tuple[Specialization, tuple[torch.Tensor, ...]]:
         start = time.perf_counter()
         acquired = self.acquire(args, kwargs)
-        traces = self.stats.last_traces
+        traces = self.stats.last_traces = [acquired.computation]  # hits of other threads may have shown theirs
         prologue_traces = self.stats.last_prologue_traces = [acquired.prologue]
         if self.data.cache_option is CacheOption.SAME_INPUT:
             prologue_traces.append(without_guards(acquired.prologue))

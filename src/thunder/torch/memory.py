@@ -77,5 +77,13 @@ for _name in (
 ):
     _copying(f"{_name}_copy", operations[_name].meta)
 _copying("split_with_sizes_copy", operations["split"].meta)
-_copying("narrow_copy", operations["narrow"].meta)
+
+
+def _narrow(input: TensorProxy, dim: int, *rest: Any, **named: Any) -> TensorProxy:
+    if not -input.ndim <= dim < input.ndim:
+        raise NotImplementedError("torch has an error of its own for it")
+    return operations["narrow"].meta(input, dim, *rest, **named)
+
+
+_copying("narrow_copy", _narrow)
 _copying("alias_copy", lambda input: input)
