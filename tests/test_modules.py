@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.utils import parametrizations, parametrize
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.testing._internal.common_modules import ModuleInfo, module_db
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_flatten, tree_map
 
 import thunder
 
@@ -78,6 +78,51 @@ def test_a_layer_on_torchs_samples(info: ModuleInfo, training: bool):
         jitted = as_eager(module, *given.args, calls=2, **given.kwargs)
         failed = isinstance(call(module, given.args, given.kwargs), Exception)
         assert ran_compiled(jitted) or failed or info.name in RUN_PLAINLY
+
+
+def gradients(module: nn.Module, function: Callable, args: Any, kwargs: Any) -> list[torch.Tensor | None]:
+    """What a call gives, and the gradients of its arguments and of the parameters: zeros where there are none."""
+    torch.manual_seed(SEED)
+    args, kwargs = tree_map(
+        lambda x: x.detach().clone().requires_grad_(x.requires_grad) if isinstance(x, torch.Tensor) else x,
+        (args, kwargs),
+    )
+    outputs = [x for x in tree_flatten(function(*args, **kwargs))[0] if isinstance(x, torch.Tensor)]
+    given = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor) and x.requires_grad]
+    inputs = [*given, *module.parameters()]
+    differentiable = [x for x in outputs if x.requires_grad]
+    weights = [torch.linspace(0.5, 1, x.numel(), dtype=x.dtype).view(x.shape) for x in differentiable]
+    found = torch.autograd.grad(differentiable, inputs, weights, allow_unused=True) if differentiable else []
+    return [*outputs, *(torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found))]
+
+
+@pytest.mark.parametrize("info", module_db, ids=lambda info: info.name)
+@pytest.mark.filterwarnings("ignore")
+def test_gradients_of_a_layer_on_torchs_samples(info: ModuleInfo):
+    torch.manual_seed(SEED)
+    options = {"device": "cpu", "dtype": torch.float64, "requires_grad": True, "training": True}
+    samples = [s for s in info.module_inputs_func(info, **options) if s.forward_input is not None]
+    sample = random.Random(info.name).choice(samples)
+    made, given = sample.constructor_input, sample.forward_input
+    module = info.module_cls(*made.args, **made.kwargs).double()
+    eager = copy.deepcopy(module)
+    expected = gradients(eager, eager, given.args, given.kwargs)
+    actual = gradients(module, thunder.jit(module), given.args, given.kwargs)
+    for a, b in zip(actual, expected, strict=True):
+        torch.testing.assert_close(a, b, equal_nan=True, check_stride=False)
+
+
+def test_a_batch_of_nothing_is_normalized_as_in_eager():
+    layer = nn.BatchNorm1d(5)
+    eager, x = copy.deepcopy(layer), torch.randn(0, 5, 9, requires_grad=True)
+    assert_same(gradients(layer, thunder.jit(layer), (x,), {}), gradients(eager, eager, (x,), {}))
+    assert_same(dict(layer.named_buffers()), dict(eager.named_buffers()))
+
+
+def test_gradients_are_zero_where_no_target_counts_as_in_eager():
+    loss, x = nn.CrossEntropyLoss(), torch.randn(3, 5, requires_grad=True)
+    for found in (gradients(loss, f, (x, torch.full((3,), -100)), {}) for f in (loss, thunder.jit(loss))):
+        assert found[0].isnan() and not found[1].any()
 
 
 def test_a_lazy_module_gets_its_parameters_at_the_first_call_and_is_compiled_at_the_next():

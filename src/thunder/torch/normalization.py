@@ -153,8 +153,8 @@ def batch_norm(
 
     In training, with running statistics, it gives (result, new running mean, new running variance), see `updates`.
     """
-    if input.ndim < 2:
-        raise NotImplementedError("batch_norm of a vector")
+    if input.ndim < 2 or input.numel == 0:
+        raise NotImplementedError("batch_norm of a vector, or of nothing")
     a = clang.convert(input, dtypes.compute_dtype(input.dtype))
     dims = tuple(d for d in range(input.ndim) if d != 1)
     if not training:

@@ -222,11 +222,11 @@ def _nll_loss(
 ) -> Grads:
     dim = 0 if input.ndim == 1 else 1
     dtype = dtypes.compute_dtype(input.dtype)
-    _, classes, shares = counted_classes(target, weight, ignore_index, dtype)
+    counted, classes, shares = counted_classes(target, weight, ignore_index, dtype)
     g = clang.convert(g, dtype)
     if reduction == "mean":
         g = g / clang.sum(shares)
-    picked = clang.convert(-g * shares, input.dtype)
+    picked = clang.convert(clang.where(counted, -g * shares, 0.0), input.dtype)  # g is no number where none count
     if input.device.type == "cuda":  # which compares in a kernel that there is anyway, rather than write zeros first
         each = prims.iota(input.shape[dim], 0, 1, torch.int64, input.device)
         each = prims.broadcast_in_dim(each, input.shape, (dim,))
