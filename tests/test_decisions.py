@@ -130,6 +130,15 @@ def test_a_question_about_constants_needs_no_check():
     assert "check_value" not in thunder.last_traces(jitted)[0].canonical()
 
 
+def test_outcomes_that_come_in_turns_are_found_again_and_again():
+    jitted = thunder.jit(lambda x: x * 2 if x.sum() > 0 else x - 1)
+    for i in range(24):
+        x = torch.full((2,), 1.0 if i % 2 else -1.0)
+        torch.testing.assert_close(jitted(x), jitted.__wrapped__(x))
+    stats = thunder.compile_stats(jitted)
+    assert stats.plain is None and (stats.cache_misses, stats.cache_hits) == (2, 22)
+
+
 def test_a_decision_by_a_random_number_is_run_plainly():
     def program(a):
         return a + 1 if torch.rand(()) > 0.5 else a - 1

@@ -1,6 +1,7 @@
 """Two worlds, plain and jitted: the same program and the same steps in each must show the same results and state."""
 
 import contextlib
+import functools
 import gc
 import linecache
 import textwrap
@@ -33,14 +34,16 @@ def read_rows(table: Path) -> dict[str, tuple[str, list[str], bool]]:
     return rows
 
 
-def run_world(program: str, steps: list[str], jitted: bool) -> tuple[Any, Any]:
+def run_world(
+    program: str, steps: list[str], jitted: bool, cache: str = "constant values"
+) -> tuple[Any, Any]:
     """What the steps showed and the state they left; and the callable `f` that the program made.
 
     A step that is an expression is evaluated twice, and each value is shown; any other is executed.
     """
     x = torch.linspace(-1, 1, 6).reshape(2, 3)
     world: dict[str, Any] = {"__name__": "world", "torch": torch, "nn": torch.nn, "x": x}
-    world["jit"] = thunder.jit if jitted else lambda fn: fn
+    world["jit"] = functools.partial(thunder.jit, cache=cache) if jitted else lambda fn: fn
     world["plain"] = (lambda fn: thunder.compile_data(fn).fn) if jitted else lambda fn: fn
     torch.manual_seed(0)
     torch.utils.hooks.RemovableHandle.next_id = 10_000

@@ -48,6 +48,9 @@ from thunder.transforms.autodiff import differentiate
 from thunder.transforms.dead_code_elimination import dead_code_elimination
 from thunder.transforms.del_last_used import del_last_used
 
+# Where a program decided otherwise than its trace, and how.
+Decided = tuple[SourceLine | None, ValueChanged]
+
 # A transform may also have `around_program`, which gives a context that the program runs in, traced or not.
 Transform = Callable[[Trace], Trace]
 
@@ -131,6 +134,10 @@ class Specialization:
         finally:
             if grad_mode:
                 torch._C._set_grad_enabled(True)
+
+
+class _RaisesAfterEffects(Exception):
+    """The program raised while it was traced, and had changed state until then."""
 
 
 @dataclass
@@ -228,7 +235,7 @@ class Compiled:
         if current_recorder() is not None:
             return self.run_plainly(args, kwargs)  # being traced as part of another jitted function
         try:
-            stats, decided_otherwise = self.stats, None
+            stats, decided = self.stats, None
             if stats.plain is not None:
                 return self.run_plainly(args, kwargs)
             state, known = self.torch_state(), len(stats.specializations)
@@ -244,16 +251,13 @@ class Compiled:
                 try:
                     result = specialization.run(inputs)
                 except ValueChanged as change:
-                    source = specialization.site_of(change)
-                    if self.gives_up(source):
-                        return self.run_plainly(args, kwargs)
-                    decided_otherwise = f"{source or 'a decision'}: {change.expected!r} -> {change.now!r}"
+                    decided = decided or (specialization.site_of(change), change)
                     continue
                 stats.cache_hits += 1
                 if specialization is not stats.last:
                     stats.show(specialization)
                 return result
-            return self.miss(state, args, kwargs, known, decided_otherwise)
+            return self.miss(state, args, kwargs, known, decided)
         except BaseException as e:
             self.hide_internal_frames(e)
             raise  # unlike `raise e`, this leaves out the present frame too
@@ -301,22 +305,29 @@ class Compiled:
 
     # ---- a cache miss ----
 
-    def miss(self, state: tuple, args: tuple, kwargs: dict[str, Any], known: int, decided_otherwise: str | None) -> Any:
-        """Compile for these arguments, and run. Of the specializations, `known` have been tried."""
+    def miss(self, state: tuple, args: tuple, kwargs: dict[str, Any], known: int, decided: Decided | None) -> Any:
+        """Compile for these arguments, and run.
+
+        Args:
+            known: how many specializations have been tried.
+            decided: where and what the first of them, whose prologue held, decided otherwise.
+        """
         if is_inside_torch_transform():
             warnings.warn(f"{self.name} is run plainly this time.\n{_INSIDE_TRANSFORM}", stacklevel=3)
             return self.run_plainly(args, kwargs)
         with self.lock:
             is_outdated = len(self.stats.specializations) != known or self.stats.plain is not None
-            if not is_outdated:
+            if not is_outdated and not (decided and self.gives_up(decided[0])):
                 try:
                     if known:
-                        self.note_recompilation(decided_otherwise or self.reason_of_miss(state, args, kwargs))
+                        self.note_recompilation(self.reason_of_miss(state, args, kwargs, decided))
                     specialization, inputs = self.compile(state, args, kwargs)
                 except NotRepresentable as e:
                     if e.once:
                         return self.run_plainly(args, kwargs)
                     self.run_plainly_from_now_on(e.error)
+                except _RaisesAfterEffects:
+                    return self.run_plainly(args, kwargs)  # which has the effects, and raises
         if is_outdated or self.stats.plain is not None:  # another thread has compiled, or it cannot be compiled
             return self(*args, **kwargs)
         return specialization.run(inputs)
@@ -330,8 +341,13 @@ class Compiled:
                     return None
         return self.reason_of_miss(state, args, kwargs) if self.stats.specializations else None
 
-    def reason_of_miss(self, state: tuple, args: tuple, kwargs: dict[str, Any]) -> str:
-        """Why the newest specialization does not hold."""
+    def reason_of_miss(
+        self, state: tuple, args: tuple, kwargs: dict[str, Any], decided: Decided | None = None
+    ) -> str:
+        """What was decided otherwise, or why the newest specialization does not hold."""
+        if decided is not None:
+            source, change = decided
+            return f"{source or 'a decision'}: {change.expected!r} -> {change.now!r}"
         last = self.stats.specializations[0]
         if last.state != state:
             return state_change(last.state, state)
@@ -349,7 +365,7 @@ class Compiled:
             )
 
     def gives_up(self, source: SourceLine | None) -> bool:
-        """Count a decision that came out otherwise; whether that happened too often to go on compiling."""
+        """Count a decision for which no specialization is there; whether that is too often to go on compiling."""
         self.stats.failed_checks[source] += 1
         if self.stats.failed_checks[source] <= CHECK_LIMIT:
             return False
@@ -423,10 +439,12 @@ class Compiled:
                     self.data.fn, args, kwargs, acquired,
                     gradients=gradients, sharp_edges=edges, around=around, symbolic=choice,
                 )  # fmt: skip
-            except (Exception, NotRepresentable, NumbersMustBeConstant):
-                if choice is Symbolic.NONE or not acquired.has_numbers:
-                    raise
-                continue
+            except (Exception, NotRepresentable, NumbersMustBeConstant) as e:
+                if choice is not Symbolic.NONE and acquired.has_numbers:
+                    continue
+                if acquired.has_effects and not isinstance(e, ThunderError):
+                    raise _RaisesAfterEffects from e
+                raise
             if not (acquired.needs_gradients and differentiates_by_numbers(acquired.computation)):
                 break
         return acquired

@@ -66,6 +66,7 @@ class Acquired:
             tuples, and the epilogue makes what the program returns.
         written: the inputs that the epilogue writes to.
         has_numbers: whether numbers that the program took are symbolic in the trace.
+        has_effects: whether the program, which raised, had changed state until then.
     """
 
     computation: Trace = field(default_factory=lambda: Trace("computation"))
@@ -78,6 +79,7 @@ class Acquired:
     needs_gradients: bool = False
     written: tuple[TensorProxy, ...] = ()
     has_numbers: bool = False
+    has_effects: bool = False
 
 
 class Symbolic(Enum):
@@ -153,6 +155,10 @@ def _acquire(
             ending.write_computation()
             acquired.written = tuple(i.proxy for i in ending.written)
             tracer.checkpoints.fold()
+        except Exception:
+            is_written = any(i.handle.storage.version for i in tracer.inputs.values())
+            acquired.has_effects = is_written or next(dependence.changes(), None) is not None
+            raise
         finally:
             dependence.roll_back()
             arguments.take_back()
