@@ -158,6 +158,25 @@ def test_what_an_integer_tensor_selects_is_a_view(integer):
     torch.testing.assert_close(x, y)
 
 
+def test_what_a_program_that_raises_did_until_then_is_done():
+    def program(x, counts):
+        counts.append(len(counts))
+        x.add_(1)
+        if len(counts) > 1:
+            raise KeyError("enough")
+        return x * 2
+
+    outcomes = []
+    for call in (program, thunder.jit(program)):
+        x, counts = X.clone(), []
+        call(x, counts)
+        for _ in range(2):
+            with pytest.raises(KeyError, match="enough"):
+                call(x, counts)
+        outcomes.append((x, torch.tensor(counts)))
+    torch.testing.assert_close(*outcomes)
+
+
 def test_running_statistics_are_updated():
     def run(wrap):
         torch.manual_seed(0)
