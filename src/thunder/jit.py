@@ -73,7 +73,7 @@ def fingerprint(args: tuple, kwargs: dict[str, Any], with_numbers: bool) -> tupl
 
 def _fingerprint(x: Any, with_numbers: bool) -> Any:
     if isinstance(x, torch.Tensor):
-        return x.shape, x.dtype
+        return (x.shape if with_numbers else x.ndim), x.dtype
     if type(x) in (bool, str, type(None)) or (with_numbers and type(x) is int):
         return type(x), x
     return (float, repr(x)) if with_numbers and type(x) is float else type(x)
@@ -213,7 +213,7 @@ _INSIDE_TRANSFORM = (
 )
 
 # What a prologue raises where something that it looks at is not there any more.
-_GONE = (KeyError, AttributeError, IndexError, TypeError, ValueError)
+_GONE = (KeyError, AttributeError, IndexError, TypeError, ValueError, ArithmeticError)
 
 
 class Compiled:
@@ -390,7 +390,30 @@ class Compiled:
         self, state: tuple, args: tuple, kwargs: dict[str, Any]
     ) -> tuple[Specialization, tuple[torch.Tensor, ...]]:
         start = time.perf_counter()
-        acquired = self.acquire(args, kwargs)
+        choices = self.choices()
+        acquired = self.acquire(args, kwargs, choices)
+        try:
+            specialization = self.specialization(state, acquired, start)
+        except Exception:
+            if not acquired.has_sizes:
+                raise
+            acquired = self.acquire(args, kwargs, choices[1:])
+            specialization = self.specialization(state, acquired, start)
+        self.stats.cache_misses += 1  # a call that cannot be compiled is none
+        self.stats.show(specialization)  # hits of other threads may have shown theirs meanwhile
+        self.keep(specialization, acquired, args, kwargs)
+        current_observer().compiled()
+        return specialization, acquired.inputs
+
+    def choices(self) -> list[Symbolic]:
+        """Which numbers are to be symbolic, the first choice first; the last one always does."""
+        if self.stats.numbers_are_constant:
+            return [Symbolic.OF_TENSORS, Symbolic.NONE]
+        sizes = [] if self.data.transforms else [Symbolic.SIZES_TOO]  # transforms take sizes for numbers
+        return [*sizes, Symbolic.OF_ARGUMENTS_TOO, Symbolic.NONE]
+
+    def specialization(self, state: tuple, acquired: Acquired, start: float) -> Specialization:
+        """The compiled program; all of its stages."""
         traces = self.stats.last_traces = [acquired.computation]  # hits of other threads may have shown theirs
         prologue_traces = self.stats.last_prologue_traces = [acquired.prologue]
         if self.data.cache_option is CacheOption.SAME_INPUT:
@@ -418,16 +441,12 @@ class Compiled:
             epilogue_traces,
             backward,
         )
-        self.stats.cache_misses += 1  # a call that cannot be compiled is none
-        self.stats.show(specialization)  # hits of other threads may have shown theirs meanwhile
-        self.keep(specialization, acquired, args, kwargs)
-        current_observer().compiled()
-        return specialization, acquired.inputs
+        acquired.sizes.fix()
+        return specialization
 
-    def acquire(self, args: tuple, kwargs: dict[str, Any]) -> Acquired:
+    def acquire(self, args: tuple, kwargs: dict[str, Any], choices: Sequence[Symbolic]) -> Acquired:
         """The program for these arguments; with numbers as constants where symbolic ones do not do."""
-        symbolic = Symbolic.OF_TENSORS if self.stats.numbers_are_constant else Symbolic.OF_ARGUMENTS_TOO
-        for choice in dict.fromkeys((symbolic, Symbolic.NONE)):
+        for choice in choices:
             self.stats.last_history = History() if self.data.debug_options.record_history else None
             acquired = Acquired(history=self.stats.last_history)
             self.stats.last_traces = [acquired.computation]
@@ -445,7 +464,9 @@ class Compiled:
                 if acquired.has_effects and not isinstance(e, ThunderError):
                     raise _RaisesAfterEffects from e
                 raise
-            if not (acquired.needs_gradients and differentiates_by_numbers(acquired.computation)):
+            if not acquired.needs_gradients:
+                break
+            if not (acquired.has_sizes or differentiates_by_numbers(acquired.computation)):
                 break
         return acquired
 

@@ -1,5 +1,6 @@
 """Indexing a tensor with integers, slices, None and Ellipsis, and what is left of it for index tensors."""
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ import torch
 from thunder.clang.promotion import broadcast_shapes, expand_to
 from thunder.clang.shape import insert_dims
 from thunder.core import dtypes, prims
+from thunder.core.numbers import SymbolicSize, as_size
 from thunder.core.proxies import TensorProxy
 
 __all__ = ["Region", "basic_index", "common_indices", "parse_index", "tensor_index"]
@@ -76,7 +78,7 @@ def _parse_one(region: Region, size: int, dim: int, out: int, k: Any) -> int:
     if isinstance(k, slice):
         if k.step is not None and k.step <= 0:
             raise ValueError("step must be greater than zero")
-        start, end, region.steps[dim] = k.indices(size)
+        start, end, region.steps[dim] = _indices(k, size)
         region.starts[dim], region.ends[dim] = start, max(start, end)
         return 1
     if isinstance(k, TensorProxy):
@@ -88,13 +90,28 @@ def _parse_one(region: Region, size: int, dim: int, out: int, k: Any) -> int:
         return 1
     if not hasattr(k, "__index__"):
         raise NotImplementedError(f"indexing with {type(k).__name__}")
-    at = k.__index__()
+    at = as_size(k)
     if not -size <= at < size:
         raise IndexError(f"index {at} is out of bounds for dimension {dim} with size {size}")
     at += size if at < 0 else 0
     region.starts[dim], region.ends[dim] = at, at + 1
     region.dropped.append(dim)
     return 0
+
+
+def _indices(k: slice, size: int) -> tuple[int, int, int]:
+    """`k.indices(size)`, where sizes need not be known; the step is positive."""
+    if type(size) is int and not isinstance(k.start, SymbolicSize) and not isinstance(k.stop, SymbolicSize):
+        return k.indices(size)
+    return _bound(k.start, 0, size), _bound(k.stop, size, size), 1 if k.step is None else operator.index(k.step)
+
+
+def _bound(at: Any, default: int, size: int) -> int:
+    if at is None:
+        return default
+    at = as_size(at)
+    at = at + size if at < 0 else at
+    return 0 if at < 0 else size if at > size else at
 
 
 def basic_index(a: TensorProxy, region: Region) -> TensorProxy:

@@ -6,11 +6,12 @@ condition: of the prologue where the number comes from arguments, else by a chec
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
 
+from thunder.core.polynomials import Polynomial
 from thunder.core.proxies import NumberProxy
 
 Number = int | float
@@ -27,6 +28,12 @@ class Arithmetic(Protocol):
 
     def value_of(self, number: "SymbolicNumber") -> Number:
         """The value, which a later call must find again."""
+
+    def size_input(self, size: "SymbolicSize") -> NumberProxy:
+        """The input of the computation that a size is."""
+
+    def text_of(self, size: "SymbolicSize") -> str:
+        """A size as text; where the program asks, the value is a condition."""
 
     def must_be_constant(self, what: str) -> BaseException:
         """The error that has the program traced anew, with its numbers as constants."""
@@ -181,3 +188,83 @@ class SymbolicFloat(SymbolicNumber, torch.SymFloat):
 def constant(x: Any) -> Any:
     """`x`, or the number that it stands for, which is a condition from now on."""
     return x.constant() if isinstance(x, SymbolicNumber) else x
+
+
+class SymbolicSize(SymbolicInt):
+    """A size that may be another one at a later call, or an int computed of such: a polynomial of sizes of arguments.
+
+    It comes from the prologue as one number; the trace computes nothing for it.
+    """
+
+    def __init__(self, polynomial: Polynomial, arithmetic: Arithmetic):
+        self._polynomial, self.arithmetic = polynomial, arithmetic
+
+    @property
+    def polynomial(self) -> Polynomial:
+        self._polynomial = self._polynomial.simplified()
+        return self._polynomial
+
+    @property
+    def value(self) -> int:
+        return self._polynomial.value
+
+    @property
+    def is_constant(self) -> bool:
+        return self.polynomial.is_number
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        return self.polynomial.place()
+
+    @property
+    def proxy(self) -> NumberProxy:
+        return self.arithmetic.size_input(self)
+
+    @property
+    def label(self) -> str:
+        """What comments call it."""
+        return self.polynomial.label
+
+    def __repr__(self) -> str:
+        return self.arithmetic.text_of(self)
+
+    __str__ = __repr__
+
+    def __format__(self, specification: str) -> str:
+        return format(self.arithmetic.text_of(self), specification)
+
+
+class FloatOfSize(SymbolicFloat):
+    """`float(size)`, which comes from the prologue too."""
+
+    label = ""
+
+
+def as_size(x: Any) -> int:
+    """`x` as a size of a tensor: symbolic if it is computed from sizes, else a number, which is a condition."""
+    return x if isinstance(x, SymbolicSize) else operator.index(x)
+
+
+def sizes_by_value(tree: Any) -> Any:
+    """Nested arguments with the sizes that names stand for in the place of these."""
+    return map_numbers(tree, NumberProxy, lambda x: x if x.size is None else x.size)
+
+
+def map_numbers(tree: Any, kind: type, function: Callable[[Any], Any]) -> Any:
+    """Nested arguments with what `function` gives for numbers of this kind."""
+    if isinstance(tree, kind):
+        return function(tree)
+    cls = type(tree)
+    if cls in (tuple, list, torch.Size):
+        items = [map_numbers(x, kind, function) for x in tree]
+        return items if cls is list else tuple(items)
+    if cls is dict:
+        return {k: map_numbers(v, kind, function) for k, v in tree.items()}
+    if cls is slice:
+        return slice(*(map_numbers(x, kind, function) for x in (tree.start, tree.stop, tree.step)))
+    return tree
+
+
+def sizes_in_this_call(sizes: Sequence[int]) -> tuple[int, ...]:
+    """The numbers that sizes are now, which are no conditions."""
+    return tuple(x.value if isinstance(x, SymbolicNumber) else x for x in sizes)

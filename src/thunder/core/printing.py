@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from thunder.core.proxies import Proxy
+from thunder.core.proxies import NumberProxy, Proxy
 from thunder.core.pytree import Structured
 from thunder.core.symbol import BoundSymbol, SourceLine, Symbol
 from thunder.core.trace import RESERVED_NAMES, Trace
@@ -181,10 +181,15 @@ def describe(proxy: Proxy) -> str:
     return f'{proxy.name}: "{kind}"' if kind else proxy.name
 
 
+def _is_told_elsewhere(p: Proxy) -> bool:
+    """Whether the comment of a tensor says what the value is: its size."""
+    return isinstance(p, NumberProxy) and p.size is not None and p.size.label == p.name
+
+
 def print_trace(trace: Trace) -> PrintedTrace:
     """The lines of the program that `trace` is, and the objects that it refers to."""
     printer = Printer(trace.names)
-    body = [Line(f"{INDENT}# {describe(p)}") for p in trace.args]
+    body = [Line(f"{INDENT}# {describe(p)}") for p in trace.args if not _is_told_elsewhere(p)]
     comments = Printer(trace.names)  # what a comment refers to needs no import
     body += _statements(trace.bound_symbols, printer, comments)
     body.append(Line(f"{INDENT}return {printer.value(trace.output)}"))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 import torch
 
@@ -25,16 +26,21 @@ class Proxy:
 
 
 class NumberProxy(Proxy):
-    """A Python number of a trace: `kind` is int, float or bool."""
+    """A Python number of a trace.
 
-    __slots__ = ("kind",)
+    Attributes:
+        kind: int, float or bool.
+        size: where sizes of inputs tell what it is, the symbolic number that rules compute with; else None.
+    """
+
+    __slots__ = ("kind", "size")
     requires_grad = False
 
-    def __init__(self, name: str, kind: type):
-        self.name, self.kind = name, kind
+    def __init__(self, name: str, kind: type, size: Any = None):
+        self.name, self.kind, self.size = name, kind, size
 
     def type_string(self) -> str:
-        return self.kind.__name__
+        return self.kind.__name__ if self.size is None else f"{self.kind.__name__} {self.size.label}"
 
 
 class TensorProxy(Proxy):
@@ -80,7 +86,11 @@ class TensorProxy(Proxy):
 
     def type_string(self) -> str:
         """`cuda:0 f32[2, 2]`"""
-        return f"{self.device} {dtypes.short_name(self.dtype)}[{', '.join(map(str, self.shape))}]"
+        return f"{self.device} {dtypes.short_name(self.dtype)}[{', '.join(map(_size_text, self.shape))}]"
+
+
+def _size_text(size: Any) -> str:
+    return str(size) if type(size) is int else size.label
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:

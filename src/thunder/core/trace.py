@@ -4,12 +4,12 @@ import keyword
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from operator import index
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from thunder.core.numbers import as_size, sizes_by_value
 from thunder.core.observing import current_observer
 from thunder.core.proxies import NumberProxy, Proxy, TensorProxy
 from thunder.core.recording import current_recorder, recording
@@ -188,6 +188,8 @@ class TraceRecorder:
         """Infer what `symbol` returns, record the call, return proxies."""
         if self.calls_of_program is not None and len(self.scopes) == 1 and _has_tensor((args, kwargs)):
             return self.calls_of_program(symbol, args, kwargs)
+        if self.named is not None:
+            args, kwargs = sizes_by_value((args, kwargs))
         if symbol.is_prim:
             output = symbol.meta(*args, **kwargs)
             self.keep(self.call_of(symbol, args, kwargs, output))
@@ -252,8 +254,8 @@ def tensor(
     """A new tensor of the trace that is being recorded; what is not given is as in `like` (strides: contiguous)."""
     recorder = current_recorder()
     assert recorder is not None, "proxies are made while a trace is recorded"
-    if recorder.named is not None:  # sizes are constants
-        shape, strides = (x if x is None else tuple(map(index, x)) for x in (shape, strides))
+    if recorder.named is not None:
+        shape, strides = (x if x is None else tuple(map(as_size, x)) for x in (shape, strides))
     return TensorProxy(
         recorder.new_name(),
         shape=like.shape if shape is None else shape,

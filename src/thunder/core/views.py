@@ -1,6 +1,7 @@
 """Which values of a trace are views of others."""
 
 from thunder.core import prims
+from thunder.core.numbers import sizes_by_value
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol, Tag
 
@@ -22,7 +23,7 @@ def view_steps(bound_symbol: BoundSymbol, of: TensorProxy, output: TensorProxy) 
 def shares_memory(leaf: BoundSymbol) -> bool:
     """Whether a primitive's output is a view of its first argument."""
     if leaf.symbol is prims.reshape:
-        a, shape = leaf.args
+        a, shape = sizes_by_value(leaf.args)
         return prims.view_strides(a.shape, a.strides, shape) is not None
     return Tag.VIEW in leaf.symbol.tags
 

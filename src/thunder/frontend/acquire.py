@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from operator import index
 from types import MappingProxyType
 from typing import Any
 
@@ -25,7 +26,7 @@ from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import Trace, record
 from thunder.frontend import effects
 from thunder.frontend.aliasing import Handle
-from thunder.frontend.arithmetic import Numbers
+from thunder.frontend.arithmetic import Numbers, NumbersMustBeConstant
 from thunder.frontend.dependence import (
     CONSTANTS,
     CONTAINERS,
@@ -45,6 +46,7 @@ from thunder.frontend.naming import assign_names
 from thunder.frontend.newborn import Newborn
 from thunder.frontend.observation import Observer
 from thunder.frontend.sharp_edges import SharpEdgePolicy
+from thunder.frontend.sizes import Sizes, varying
 from thunder.frontend.sources import TensorSources
 from thunder.frontend.state_guards import Snapshot, find_tensor, require_state
 from thunder.frontend.tracing import Input, Traced, Tracer
@@ -67,6 +69,7 @@ class Acquired:
         written: the inputs that the epilogue writes to.
         has_numbers: whether numbers that the program took are symbolic in the trace.
         has_effects: whether the program, which raised, had changed state until then.
+        sizes: the sizes that are.
     """
 
     computation: Trace = field(default_factory=lambda: Trace("computation"))
@@ -80,6 +83,11 @@ class Acquired:
     written: tuple[TensorProxy, ...] = ()
     has_numbers: bool = False
     has_effects: bool = False
+    sizes: Sizes | None = None
+
+    @property
+    def has_sizes(self) -> bool:
+        return self.sizes is not None and self.sizes.are_used
 
 
 class Symbolic(Enum):
@@ -88,6 +96,7 @@ class Symbolic(Enum):
     NONE = auto()
     OF_TENSORS = auto()  # what `item` gives
     OF_ARGUMENTS_TOO = auto()
+    SIZES_TOO = auto()  # those of arguments
 
 
 def acquire(
@@ -130,7 +139,7 @@ def _acquire(
     symbolic: Symbolic,
 ) -> None:
     dependence = Dependence()
-    arguments = _Arguments(program, dependence, symbolic is Symbolic.OF_ARGUMENTS_TOO)
+    arguments = _Arguments(program, dependence, symbolic)
     edges = SharpEdgePolicy(sharp_edges, dependence)
 
     def function_started(frame: types.FrameType) -> None:
@@ -163,13 +172,23 @@ def _acquire(
             dependence.roll_back()
             arguments.take_back()
             tracer.numbers.is_closed = True
-            acquired.has_numbers = tracer.numbers.is_used
+            acquired.has_numbers, acquired.sizes = tracer.numbers.is_used, tracer.numbers.sizes
             numbers = tracer.numbers.taken()
             acquired.computation.args = (*(i.proxy for i in tracer.inputs.values()), *(p for p, _ in numbers))
             assign_names(acquired.computation, tracer.hints)
+    if tracer.numbers.sizes.are_used and tracer.numbers.sizes.are_refused:
+        raise NumbersMustBeConstant("sizes have been computed with in C++")
     ending.write_epilogue()
+    if acquired.epilogue is not None and _takes_sizes(acquired.epilogue):
+        raise NumbersMustBeConstant("a view that is made in the epilogue takes it")
     acquired.prologue = arguments.finish(ending.written, [p for p, _ in numbers])
     acquired.inputs = (*(i.real for i in tracer.inputs.values()), *(x for _, x in numbers))
+
+
+def _takes_sizes(epilogue: Trace) -> bool:
+    """Whether the epilogue uses a size, which it is not given."""
+    used = (p for statement in epilogue.bound_symbols for p in statement.inputs)
+    return any(isinstance(p, NumberProxy) and p.size is not None and p not in epilogue.args for p in used)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +204,10 @@ class _Filled:
 class _Arguments:
     """The way in: facades for the tensors among the arguments, and the prologue that fetches them again."""
 
-    def __init__(self, program: Callable, dependence: Dependence, symbolic_numbers: bool):
+    def __init__(self, program: Callable, dependence: Dependence, symbolic: Symbolic):
         self.program = program
-        self.symbolic_numbers = symbolic_numbers
+        self.symbolic_numbers = symbolic in (Symbolic.OF_ARGUMENTS_TOO, Symbolic.SIZES_TOO)
+        self.symbolic_sizes = symbolic is Symbolic.SIZES_TOO
         self.dependence = dependence
         self.prologue = Prologue()
         self.filled: dict[int, _Filled] = {}  # the caller's containers that hold facades for now, by identity
@@ -274,7 +294,10 @@ class _Arguments:
             first, facade = self.accesses[id(x)]
             self.prologue.require_same_object(first, access)
             return facade
-        facade = self.tracer.facade(self.tracer.input(x, access.name))
+        handle = self.tracer.input(x, access.name)
+        if self.symbolic_sizes:
+            self.tracer.numbers.sizes.of_argument(x, handle.value, self.prologue.fetch(access, handle.value))
+        facade = self.tracer.facade(handle)
         self.accesses[id(x)] = access, facade
         return facade
 
@@ -299,7 +322,7 @@ class _Arguments:
         outputs = []
         for identity, i in inputs.items():
             access, _ = self.accesses[identity]
-            outputs.append(self.prologue.require_tensor(access, i.real, i.proxy))
+            outputs.append(self.prologue.require_tensor(access, i.real, i.proxy, varying(i.proxy.shape)))
         for identity, real in self.tracer.examined.items():
             if identity not in inputs:
                 self.prologue.require_tensor(self.access_of(real), real)
@@ -353,7 +376,7 @@ class _Ending:
         if isinstance(x, SymbolicNumber):
             return x.value if x.is_constant else Handle(x.proxy)
         if isinstance(x, CONSTANTS):
-            return Live(x, "Size") if isinstance(x, torch.Size) else x
+            return Live(torch.Size(map(index, x)), "Size") if isinstance(x, torch.Size) else x
         if self.arguments.is_given(x) and not isinstance(x, tuple):
             self.acquired.only_once = f"it returns or keeps a {type(x).__name__} that it is given"
             return Live(x, type(x).__name__)

@@ -11,12 +11,13 @@ from typing import Any
 
 from thunder.core import prims
 from thunder.core.errors import UnsupportedError
-from thunder.core.numbers import Number, SymbolicFloat, SymbolicInt, SymbolicNumber, constant
+from thunder.core.numbers import Number, SymbolicFloat, SymbolicInt, SymbolicNumber, SymbolicSize, constant, map_numbers
 from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.recording import current_recorder
 from thunder.core.symbol import BoundSymbol, Symbol, unique_proxies
 from thunder.core.trace import Trace
 from thunder.frontend.guards import Access, Guard, Prologue, same_value
+from thunder.frontend.sizes import Sizes
 
 # Python's text for a function of numbers, as prologues print it.
 _TEXTS: dict[Callable, tuple[str, ...]] = {
@@ -78,6 +79,7 @@ class Numbers:
         self.is_closed = False
         self.inputs: list[tuple[NumberProxy, Number]] = []
         self._conditions: set[tuple[Any, ...]] = set()
+        self.sizes = Sizes(self, prologue)
         self._top: dict[NumberProxy, NumberProxy] = {}  # of the numbers, their names in the trace itself
 
     # ---- where numbers come from ----
@@ -98,13 +100,18 @@ class Numbers:
         return self.number(prims.item(proxy), value)
 
     def number(self, proxy: NumberProxy, value: Number, **known: Any) -> SymbolicNumber:
-        self.is_used = True
-        recorder = current_recorder()
-        recorder.named = self.named
+        recorder = self.has_come()
         if len(recorder.scopes) == 1:
             self._top[proxy] = proxy
         self.tracer.evaluation.bind(proxy, value)
         return (SymbolicInt if type(value) is int else SymbolicFloat)(proxy, value, self, **known)
+
+    def has_come(self) -> Any:
+        """Note that there are numbers; returns the recorder, which puts names in their place from now on."""
+        self.is_used = True
+        recorder = current_recorder()
+        recorder.named = self.named
+        return recorder
 
     def is_asked_for_types(self) -> bool:
         """Whether a function of the user's that runs now asks for the types of values."""
@@ -148,7 +155,7 @@ class Numbers:
     def decided(self, function: Callable, operands: tuple[Any, ...]) -> Any:
         self.require_open()
         outcome = function(*map(_value, operands))
-        key = (function, *(x.proxy if isinstance(x, SymbolicNumber) else x for x in operands))
+        key = (function, *map(_key, operands))
         if all(map(_is_known, operands)) or key in self._conditions:
             return outcome
         self._conditions.add(key)
@@ -159,7 +166,7 @@ class Numbers:
         else:
             number = next(x for x in operands if not _is_known(x))
             condition = expression if outcome else ("not ", *expression)
-            self.prologue.require_all([Guard(number.proxy.name, condition, number.place, number.value)])
+            self.prologue.require_all([Guard(_name(number), condition, number.place, number.value)])
         return outcome
 
     @contextmanager
@@ -180,6 +187,8 @@ class Numbers:
             return _value(x)
         if isinstance(x, NumberProxy):
             return x
+        if isinstance(x, SymbolicSize):
+            return x.proxy
         if x.proxy not in self._top:
             function, operands = x.origin
             self._top[x.proxy] = self.record(function, tuple(map(self.on_top, operands)), x.kind)
@@ -226,15 +235,17 @@ class Numbers:
 
     def named(self, tree: Any) -> Any:
         """Nested arguments with the names by which the trace holds numbers, or their values where these are known."""
-        return _mapped(tree, lambda x: x.value if x.is_constant else x.proxy)
+        return map_numbers(tree, SymbolicNumber, lambda x: x.value if x.is_constant else x.proxy)
 
     def constants(self, tree: Any) -> Any:
         """Nested arguments with the values of numbers, which are conditions from now on."""
-        return _mapped(tree, SymbolicNumber.constant) if self.is_used else tree
+        return map_numbers(tree, SymbolicNumber, SymbolicNumber.constant) if self.is_used else tree
 
     def taken(self) -> list[tuple[NumberProxy, Number]]:
         """Those from arguments that the trace, which is complete, takes."""
-        used = {p for statement in self.trace.bound_symbols for p in statement.inputs}
+        statements = self.trace.bound_symbols
+        used = {p for statement in statements for p in statement.inputs}
+        used.update(p for statement in statements for leaf in statement.leaves() for p in leaf.inputs)
         used.update(unique_proxies(self.trace.output))
         return [(p, x) for p, x in self.inputs if p in used]
 
@@ -248,17 +259,14 @@ def differentiates_by_numbers(trace: Trace) -> bool:
     )
 
 
-def _mapped(tree: Any, function: Callable[[SymbolicNumber], Any]) -> Any:
-    if isinstance(tree, SymbolicNumber):
-        return function(tree)
-    kind = type(tree)
-    if kind is tuple or kind is list:
-        return kind([_mapped(x, function) for x in tree])
-    if kind is dict:
-        return {k: _mapped(v, function) for k, v in tree.items()}
-    if kind is slice:
-        return slice(*(_mapped(x, function) for x in (tree.start, tree.stop, tree.step)))
-    return tree
+def _key(x: Any) -> Any:
+    if isinstance(x, SymbolicSize):
+        return x.polynomial.key()
+    return x.proxy if isinstance(x, SymbolicNumber) else x
+
+
+def _name(x: SymbolicNumber) -> str:
+    return x.polynomial.label if isinstance(x, SymbolicSize) else x.proxy.name
 
 
 def _is_known(x: Any) -> bool:

@@ -12,7 +12,7 @@ from thunder.core.printing import Live, Printer, statement_rules
 from thunder.core.proxies import Proxy
 from thunder.core.symbol import BoundSymbol, Symbol, Tag
 from thunder.core.trace import Trace
-from thunder.frontend.tensor_guards import describe_tensor, share_no_memory, tensor_guards
+from thunder.frontend.tensor_guards import describe_tensor, is_row_major, share_no_memory, tensor_guards
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,14 +55,14 @@ class Guard:
         condition: a Python expression, in parts: text, and objects that the printer names.
         place: the expression of the value that is looked at, in parts, where there is one.
         expected: the value that was found there.
-        tensors: for a check of tensors, their names and what they were.
+        tensors: for a check of tensors, their names, what they were, and which of their sizes may vary.
     """
 
     subject: str
     condition: tuple[Any, ...]
     place: tuple[Any, ...] | None = None
     expected: Any = None
-    tensors: tuple[list[str], list[str]] | None = None
+    tensors: tuple[list[str], list[str], list[tuple[bool, ...]]] | None = None
 
 
 check = Symbol("check", "prologue", tags=(Tag.EFFECT,))
@@ -119,7 +119,7 @@ class Prologue:
         self.trace.names.update(("args", "kwargs"))
         self.guards: list[Guard] = []
         self._locals: dict[Access, Proxy] = {}
-        self._tensors: list[tuple[Proxy, torch.Tensor]] = []
+        self._tensors: list[tuple[Proxy, torch.Tensor, tuple[bool, ...]]] = []
 
     def fetch(self, access: Access, proxy: Proxy | None = None) -> Proxy:
         """The value in the prologue that `access` leads to, under the name of `proxy` where that is given."""
@@ -164,10 +164,12 @@ class Prologue:
         place = (self.fetch(access),)
         self.require_all([Guard(access.name, same_value(place, x), place, x)])
 
-    def require_tensor(self, access: Access, x: torch.Tensor, proxy: Proxy | None = None) -> Proxy:
-        """A tensor of the same class and metadata."""
+    def require_tensor(
+        self, access: Access, x: torch.Tensor, proxy: Proxy | None = None, varying: tuple[bool, ...] = ()
+    ) -> Proxy:
+        """A tensor of the same class and metadata, but for the sizes that `varying` names; then it is row-major."""
         value = self.fetch(access, proxy)
-        self._tensors.append((value, x))
+        self._tensors.append((value, x, varying))
         return value
 
     def require_same_object(self, first: Access, second: Access) -> None:
@@ -192,10 +194,14 @@ class Prologue:
     def finish(self, outputs: Iterable[Proxy]) -> Trace:
         """The prologue, which returns `outputs`."""
         if self._tensors:
-            names = [value.name for value, _ in self._tensors]
-            guards = tensor_guards([x for _, x in self._tensors])
+            names = [value.name for value, *_ in self._tensors]
+            varying = [sizes for *_, sizes in self._tensors]
+            guards = tensor_guards([x for _, x, _ in self._tensors], varying)
+            for name, sizes in zip(names, varying):
+                if any(sizes):
+                    self.require(f"the layout of {name}", Live(is_row_major, "is_row_major"), f"({name})")
             condition = (guards, f".check({', '.join(names)})")
-            found = (names, [describe_tensor(x) for _, x in self._tensors])
+            found = (names, [describe_tensor(x, sizes) for _, x, sizes in self._tensors], varying)
             place = (f"({', '.join(names)},)",)
             self.require_all([Guard("the metadata of tensors", condition, place, tensors=found)])
         self.trace.output = tuple(outputs)

@@ -58,8 +58,8 @@ def _explained(statement: BoundSymbol, printer: Printer, guards: list[Guard]) ->
 
 
 def _metadata_change(guard: Guard, now: tuple[Any, ...]) -> str:
-    for name, before, x in zip(*guard.tensors, now):
-        after = describe_tensor(x)
+    for name, before, varying, x in zip(*guard.tensors, now):
+        after = describe_tensor(x, varying)
         if before != after:
             return f"{name}: {before} -> {after}"
     return f"{guard.subject} changed"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from operator import index
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ import thunder.torch as ltorch
 from thunder.core import dtypes, prims
 from thunder.core.differentiability import mark_differentiable
 from thunder.core.errors import NotRepresentable, UnsupportedError
+from thunder.core.numbers import SymbolicSize, sizes_in_this_call
 from thunder.core.proxies import TensorProxy
 from thunder.core.pytree import tree_flatten, tree_map
 from thunder.core.recording import current_recorder, recording
@@ -57,8 +59,9 @@ class Traced(torch.Tensor):
     @staticmethod
     def __new__(cls, handle: Handle, tracer: "Tracer") -> "Traced":
         proxy = handle.value
+        shape, strides = sizes_in_this_call(proxy.shape), sizes_in_this_call(proxy.strides)
         self = torch.Tensor._make_wrapper_subclass(
-            cls, proxy.shape, strides=proxy.strides, dtype=proxy.dtype, device=proxy.device
+            cls, shape, strides=strides, dtype=proxy.dtype, device=proxy.device
         )
         self._handle, self._tracer = handle, tracer
         return self
@@ -103,6 +106,15 @@ METADATA_PROPERTIES = {
     "is_sparse_csr", "is_quantized", "is_nested", "is_mps", "is_xpu", "is_xla", "is_ipu", "is_hpu", "is_mtia",
     "is_vulkan", "is_maia", "is_mkldnn", "__class__", "__doc__",
 }  # fmt: skip
+
+SIZE_PROPERTIES = {"shape", "nbytes"}
+INDEPENDENT_OF_SIZES = {
+    getattr(torch.Tensor, name)
+    for name in (
+        "dim", "ndimension", "element_size", "is_floating_point", "is_complex", "is_signed", "get_device", "is_conj",
+        "is_neg", "is_pinned", "_is_view", "__hash__",
+    )
+} | {torch.is_floating_point, torch.is_complex, torch.is_signed, torch.is_conj, torch.is_neg}  # fmt: skip
 
 # The answer depends on values.
 VALUE_METHODS = {
@@ -351,7 +363,19 @@ class Tracer(TorchFunctionMode):
 
     def metadata(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         self.examine(args[0])
+        if isinstance(args[0], Traced) and has_sizes(proxy := args[0]._handle.value):
+            if func in answers and "memory_format" not in kwargs:
+                return answers[func](proxy, *args[1:], **kwargs)
+            if func not in INDEPENDENT_OF_SIZES:
+                self.fix_sizes((args, kwargs))
         return func(*args, **kwargs)
+
+    def fix_sizes(self, tree: Any) -> None:
+        """The sizes of tensors are conditions from now on."""
+        for x in tree_flatten(tree)[0]:
+            proxy = x._handle.value if isinstance(x, Traced) else x
+            if isinstance(proxy, TensorProxy):
+                tuple(map(index, (*proxy.shape, *proxy.strides)))
 
     def value(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """A question about a tensor's value: answered by the real one; the trace holds where it is the same."""
@@ -445,6 +469,7 @@ class Tracer(TorchFunctionMode):
         """An ATen operation on facades that torch's Python API did not show."""
         if func is torch.ops.aten.detach.default:
             return self.record(torch.Tensor.detach, args, kwargs)
+        self.numbers.sizes.are_refused = True  # C++ computes with the numbers that they are now
         try:
             with self.unobserved(), torch._C.DisableTorchFunction():
                 return self.opaque(func, args, kwargs)
@@ -505,6 +530,7 @@ class Tracer(TorchFunctionMode):
     def opaque(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """Record a call that has no rule."""
         args, kwargs = self.numbers.constants((args, kwargs))
+        self.fix_sizes((args, kwargs))
         handles: dict[TensorProxy, torch.Tensor] = {}
         self.note_handles((args, kwargs), handles)
         proxy_args, proxy_kwargs = self.proxies(args), self.proxies(kwargs)
@@ -696,6 +722,8 @@ class Tracer(TorchFunctionMode):
             )
         if name in METADATA_PROPERTIES:
             self.examine(x)
+            if name in SIZE_PROPERTIES and isinstance(x, Traced) and has_sizes(proxy := x._handle.value):
+                return torch.Size(proxy.shape) if name == "shape" else proxy.numel * proxy.dtype.itemsize
             return func(*args)
         if name == "requires_grad":
             return self.handle_of(x).current().requires_grad if isinstance(x, Traced) else func(*args)
@@ -806,6 +834,29 @@ _handlers: dict[Callable, _Handler] = {
     torch.Tensor.register_post_accumulate_grad_hook: Tracer.hook_inside,
     torch.autograd.grad: Tracer.gradients_inside,
     torch.autograd.backward: Tracer.gradients_inside,
+}
+
+
+def has_sizes(proxy: TensorProxy) -> bool:
+    """Whether sizes of a tensor may be others at a later call."""
+    return any(isinstance(x, SymbolicSize) for x in proxy.shape)
+
+
+def _size(proxy: TensorProxy, dim: int | None = None) -> Any:
+    return torch.Size(proxy.shape) if dim is None else proxy.shape[dim]
+
+
+def _stride(proxy: TensorProxy, dim: int | None = None) -> Any:
+    return proxy.strides if dim is None else proxy.strides[dim]
+
+
+# What a tensor whose sizes are symbolic says of itself.
+answers: dict[Callable, Callable[..., Any]] = {
+    torch.Tensor.size: _size,
+    torch.Tensor.stride: _stride,
+    torch.Tensor.is_contiguous: lambda proxy: proxy.is_contiguous,
+    torch.Tensor.__len__: lambda proxy: index(proxy.shape[0]),
+    **dict.fromkeys((torch.Tensor.numel, torch.Tensor.nelement, torch.numel), lambda proxy: proxy.numel),
 }
 
 

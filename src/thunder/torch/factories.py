@@ -184,7 +184,7 @@ def arange(
         raise NotImplementedError("arange of tensors")
     if step == 0:
         raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(start) and math.isfinite(end)):
+    if not all(isinstance(x, int) or math.isfinite(x) for x in (start, end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
@@ -192,8 +192,8 @@ def arange(
         integers = all(isinstance(x, int) for x in (start, end, step))
         dtype = torch.int64 if integers else torch.get_default_dtype()
     if dtype is torch.int64:  # torch truncates the numbers before it counts
-        start, end, step = int(start), int(end), int(step)
-    length = math.ceil((end - start) / step)
+        start, end, step = (x if isinstance(x, int) else int(x) for x in (start, end, step))
+    length = -((start - end) // step) if dtype is torch.int64 else math.ceil((end - start) / step)
     out = prims.iota(length, clang.convert(start, dtype), clang.convert(step, dtype), dtype, to_device(device))
     out.requires_grad = requires_grad
     return out

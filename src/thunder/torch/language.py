@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from thunder.core.numbers import as_size
 from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.symbol import Symbol
 
@@ -122,7 +123,7 @@ def sizes_of(sizes: tuple, named: Sequence[int] | int | None = None) -> tuple[in
         sizes = (named,)
     if len(sizes) == 1 and isinstance(sizes[0], tuple | list):
         sizes = sizes[0]
-    return tuple(map(operator.index, sizes))
+    return tuple(map(as_size, sizes))
 
 
 def unsupported(operation: str, **arguments: Any) -> None:

@@ -9,6 +9,7 @@ import torch
 
 from thunder.core.observing import current_observer
 from thunder.core.proxies import TensorProxy
+from thunder.core.region import depends_on_sizes, of_sizes
 from thunder.core.symbol import BoundSymbol, Symbol
 from thunder.core.trace import Trace
 from thunder.executors.nvfuserex.backends import ByTorch, Kernel, RecordedProgram, backend, compiled
@@ -26,11 +27,13 @@ class Fusion:
 
     Attributes:
         program: what it was compiled to, which other fusions may share.
+        by_torch: its operations, each run by torch.
         inputs, outputs: shapes, strides, dtypes and devices.
         stored_inputs: the tensors of the last run, if the fusion stores them.
     """
 
     program: RecordedProgram
+    by_torch: ByTorch
     inputs: tuple[TensorFacts, ...]
     outputs: tuple[TensorFacts, ...] = ()
     stored_inputs: tuple[torch.Tensor, ...] | None = None
@@ -75,6 +78,7 @@ class FusionDefinitionWrapper:
     Attributes:
         last_used: the fusion as the last call used it; None before the first.
         store_inputs: whether `last_used` keeps the tensors of the last call.
+        takes_sizes: whether sizes may be others at each call; it is then translated for those that come.
     """
 
     def __init__(
@@ -92,39 +96,48 @@ class FusionDefinitionWrapper:
         self.outputs = tuple(outputs)
         self.store_inputs = store_inputs
         self.last_used: Fusion | None = None
+        self.takes_sizes = depends_on_sizes(region, inputs)
         self._fusions: dict[tuple, Fusion] = {}
 
-    def __call__(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
-        key = tuple([(x.shape, x.stride()) for x in tensors])
+    def __call__(self, *inputs: torch.Tensor | int | float) -> list[torch.Tensor]:
+        key = tuple([(x.shape, x.stride()) if isinstance(x, torch.Tensor) else x for x in inputs])
         fusion = self._fusions.get(key)
         if fusion is None:
-            fusion = self._fusions[key] = self._compile(tensors)
+            fusion = self._fusions[key] = self._compile(inputs)
             current_observer().fused(self.name)
-        results = fusion.program.run(tensors, self._by_torch)
+        tensors = [x for x in inputs if isinstance(x, torch.Tensor)] if self.takes_sizes else inputs
+        results = fusion.program.run(tensors, fusion.by_torch)
         if self.last_used is not fusion:
             fusion.outputs = tuple(map(TensorFacts.of, results))
             self.last_used = fusion
         if self.store_inputs:
-            fusion.stored_inputs = tensors
+            fusion.stored_inputs = tuple(tensors)
         return results
 
-    def _compile(self, tensors: Sequence[torch.Tensor]) -> Fusion:
+    def _compile(self, inputs: Sequence[torch.Tensor | int | float]) -> Fusion:
         """The fusion for a new kind of inputs."""
+        tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
         layouts = [Layout.of(x.shape, x.stride()) for x in tensors]
-        definition = translate(self.region, self.inputs, self.outputs, layouts)
-        return Fusion(compiled(definition, tensors), tuple(map(TensorFacts.of, tensors)))
+        part = self.region, self.inputs, self.outputs
+        if self.takes_sizes:
+            part = of_sizes(*part, inputs)
+        definition = translate(*part, layouts)
+        by_torch = _run_by_torch(*part) if self.takes_sizes else self._by_torch
+        return Fusion(compiled(definition, tensors), by_torch, tuple(map(TensorFacts.of, tensors)))
 
     @cached_property
     def _by_torch(self) -> ByTorch:
-        """The region's operations, each run by torch."""
-        names = {p.name for b in self.region for p in (*b.inputs, *b.outputs)}
-        output = list(self.outputs)
-        return Trace(
-            "computation", self.inputs, list(self.region), output, names=names, decorated=False
-        ).python_callable()
+        return _run_by_torch(self.region, self.inputs, self.outputs)
 
     def __repr__(self) -> str:
         return f"FusionDefinitionWrapper({self.name}: ({', '.join(b.symbol.name for b in self.region)}))"
+
+
+def _run_by_torch(region: Sequence[BoundSymbol], inputs: Sequence[TensorProxy], outputs: Sequence[TensorProxy]) -> ByTorch:
+    """The region's operations, each run by torch."""
+    names = {p.name for b in region for p in (*b.inputs, *b.outputs)}
+    trace = Trace("computation", tuple(inputs), list(region), list(outputs), names=names, decorated=False)
+    return trace.python_callable()
 
 
 class NvFuserExecutor(FusionExecutor):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from thunder.core import dtypes, memory_prims, prims, window_prims
-from thunder.core.proxies import Proxy, TensorProxy
+from thunder.core.proxies import NumberProxy, Proxy, TensorProxy
 from thunder.core.symbol import BoundSymbol, Symbol, Tag
 from thunder.executors.nvfuserex.definition import DataType
 from thunder.executors.nvfuserex.translate import operand_types, rules
@@ -74,6 +74,8 @@ def reason_of(symbol: Symbol) -> str:
 
 def _refusal_of_tensors(tensors: Iterable[Proxy]) -> str | None:
     for x in tensors:
+        if isinstance(x, NumberProxy) and x.size is not None:
+            continue
         if not isinstance(x, TensorProxy):
             return f"{x.name} is no tensor"
         if x.device.type != "cuda":
@@ -97,12 +99,13 @@ def _refusal_of_arguments(call: BoundSymbol) -> str | None:
     if call.symbol is prims.index and sum(x is not None for x in call.args[1]) > 1:
         return "nvFuser takes along one dimension at a time"
     if call.symbol in (prims.pad, prims.slice_prim):
-        cropped = [after for before, after in zip(call.inputs[0].shape, call.outputs[0].shape) if before > after]
+        cropped = [after for before, after in zip(call.args[0].shape, call.outputs[0].shape) if before > after]
         if 1 in cropped and (call.symbol is prims.pad or len(cropped) > 1):
             return "nvFuser mistakes a dimension cropped to one element"
-    if not call.inputs:
+    tensors = [x for x in call.inputs if isinstance(x, TensorProxy)]
+    if not tensors:
         return None
-    dtype = call.inputs[0].dtype
+    dtype = tensors[0].dtype
     if call.symbol is prims.where:
         dtype = call.outputs[0].dtype
     types = operand_types.get(call.symbol)
