@@ -213,7 +213,7 @@ _INSIDE_TRANSFORM = (
 )
 
 # What a prologue raises where something that it looks at is not there any more.
-_GONE = (KeyError, AttributeError, IndexError, TypeError, ValueError, ArithmeticError)
+_GONE = (KeyError, AttributeError, IndexError, TypeError, ValueError, ArithmeticError, RuntimeError)
 
 
 class Compiled:
@@ -542,8 +542,9 @@ def jit(
         cache: "constant values" compiles once for each value of what is no tensor; "no caching" compiles at each call;
             "same input" compiles at the first call and checks nothing at the others: you promise that all that the
             program depends on, but for the values of tensors, stays as it is; "symbolic values" takes ints and floats
-            among the arguments for inputs, and compiles anew only where the program decides otherwise by one (compares
-            it, makes a size or a text of it), or trains by it.
+            among the arguments, and the sizes of row-major tensors among them but for 0 and 1, for inputs, and compiles
+            anew only where the program decides otherwise by one (compares it, counts to it, makes a text of it), or
+            trains by it. Where gradients are needed, sizes are constants.
         transforms: functions from trace to trace, run before the transform for execution.
         debug_options: see `thunder.DebugOptions`.
         sharp_edges: what to do where a program has an effect that a trace cannot repeat, or reads what cannot be

@@ -11,7 +11,16 @@ from typing import Any
 
 from thunder.core import prims
 from thunder.core.errors import UnsupportedError
-from thunder.core.numbers import Number, SymbolicFloat, SymbolicInt, SymbolicNumber, SymbolicSize, constant, map_numbers
+from thunder.core.numbers import (
+    FloatOfSize,
+    Number,
+    SymbolicFloat,
+    SymbolicInt,
+    SymbolicNumber,
+    SymbolicSize,
+    constant,
+    map_numbers,
+)
 from thunder.core.proxies import NumberProxy, TensorProxy
 from thunder.core.recording import current_recorder
 from thunder.core.symbol import BoundSymbol, Symbol, unique_proxies
@@ -187,7 +196,7 @@ class Numbers:
             return _value(x)
         if isinstance(x, NumberProxy):
             return x
-        if isinstance(x, SymbolicSize):
+        if isinstance(x, SymbolicSize | FloatOfSize):
             return x.proxy
         if x.proxy not in self._top:
             function, operands = x.origin

@@ -197,12 +197,12 @@ class Prologue:
             names = [value.name for value, *_ in self._tensors]
             varying = [sizes for *_, sizes in self._tensors]
             guards = tensor_guards([x for _, x, _ in self._tensors], varying)
-            for name, sizes in zip(names, varying):
-                if any(sizes):
-                    self.require(f"the layout of {name}", Live(is_row_major, "is_row_major"), f"({name})")
             condition = (guards, f".check({', '.join(names)})")
             found = (names, [describe_tensor(x, sizes) for _, x, sizes in self._tensors], varying)
             place = (f"({', '.join(names)},)",)
             self.require_all([Guard("the metadata of tensors", condition, place, tensors=found)])
+            for name, sizes in zip(names, varying):
+                if any(sizes):
+                    self.require(f"the layout of {name}", Live(is_row_major, "is_row_major"), f"({name})")
         self.trace.output = tuple(outputs)
         return self.trace

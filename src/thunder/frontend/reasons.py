@@ -22,7 +22,7 @@ def guard_failure(prologue: Trace, args: tuple, kwargs: dict[str, Any]) -> str:
     guards, explain = _explainer(prologue)
     try:
         index, now = explain(args, kwargs)
-    except (KeyError, AttributeError, IndexError, TypeError, ValueError) as e:
+    except (KeyError, AttributeError, IndexError, TypeError, ValueError, ArithmeticError, RuntimeError) as e:
         return f"something that the trace used is gone ({type(e).__name__}: {e})"
     guard = guards[index]
     if guard.tensors is not None:

@@ -53,7 +53,9 @@ class Sizes:
         if type(x) is not torch.Tensor or x.stride() != contiguous_strides(x.shape):
             return
         unknowns = {
-            d: Unknown(f"{proxy.name}_{d}", (local, f".shape[{d}]"), size, 2) for d, size in enumerate(x.shape) if size > 1
+            d: Unknown(f"{proxy.name}_{d}", (local, f".shape[{d}]"), size, 2)
+            for d, size in enumerate(x.shape)
+            if size > 1
         }
         self.prologue.require_all(
             [Guard(f"dimension {d} of {proxy.name}", (*u.place, " > 1"), u.place, u.value) for d, u in unknowns.items()]
@@ -93,7 +95,7 @@ class Sizes:
         if b.is_number and not b.terms:
             raise ZeroDivisionError("integer division or modulo by zero")
         quotient, rest = self.parts_of_quotient(a, b)
-        return self.number(quotient) if not rest.terms else self.number(quotient + self.part(operator.floordiv, rest, b))
+        return self.number(quotient + self.part(operator.floordiv, rest, b) if rest.terms else quotient)
 
     def remainder(self, a: Polynomial, b: Polynomial) -> Any:
         if b.is_number and not b.terms:
@@ -229,4 +231,3 @@ def _is_so(function: Callable, difference: Polynomial) -> bool:
 def varying(shape: tuple[Any, ...]) -> tuple[bool, ...]:
     """Which sizes may be others at a later call."""
     return tuple(isinstance(x, SymbolicSize) and not x.is_constant for x in shape)
-

@@ -133,7 +133,9 @@ class FusionDefinitionWrapper:
         return f"FusionDefinitionWrapper({self.name}: ({', '.join(b.symbol.name for b in self.region)}))"
 
 
-def _run_by_torch(region: Sequence[BoundSymbol], inputs: Sequence[TensorProxy], outputs: Sequence[TensorProxy]) -> ByTorch:
+def _run_by_torch(
+    region: Sequence[BoundSymbol], inputs: Sequence[TensorProxy], outputs: Sequence[TensorProxy]
+) -> ByTorch:
     """The region's operations, each run by torch."""
     names = {p.name for b in region for p in (*b.inputs, *b.outputs)}
     trace = Trace("computation", tuple(inputs), list(region), list(outputs), names=names, decorated=False)
