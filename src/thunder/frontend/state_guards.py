@@ -8,7 +8,16 @@ from typing import Any
 import torch
 
 from thunder.core.printing import Live
-from thunder.frontend.dependence import ABSENT, CONSTANTS, CONTAINERS, HOOKS, Attributes, Dependence, Store
+from thunder.frontend.dependence import (
+    ABSENT,
+    CONSTANTS,
+    CONTAINERS,
+    HOOKS,
+    MODULE_STORES,
+    Attributes,
+    Dependence,
+    Store,
+)
 from thunder.frontend.guards import Access, Guard, Prologue, same_value
 
 GLOBAL_HOOKS = tuple(f"_global{hooks}" for hooks in HOOKS)
@@ -72,10 +81,13 @@ def require_state(
         inputs: the tensors that the prologue fetches, by identity.
         places: the expressions of those that are arguments, by identity.
     """
+    guards: list[Guard] = []
     for store in dependence.stores.values():
-        guards = list(_store_guards(store, dependence, inputs, places))
-        if guards:
+        if not store.name.endswith(MODULE_STORES):  # those of one module are one statement
             prologue.require_all(guards)
+            guards = []
+        guards += _store_guards(store, dependence, inputs, places)
+    prologue.require_all(guards)
     for cell, value, subject in dependence.cells.values():
         place = (Live(cell, "cell"), ".cell_contents")
         if value is ABSENT:
@@ -109,8 +121,12 @@ def _store_guards(
     if store.entries is os.environ:
         yield Guard("the environment variables", (live, " == ", Live(store.before, "environ_snapshot")))
         return
-    if store.everything or store.name.endswith("_modules"):
+    if not store.before and store.name.endswith(MODULE_STORES):
+        yield Guard(f"what {store.name} has", ("not ", live))
+    elif store.everything or store.name.endswith("_modules"):
         yield Guard(f"what {store.name} has", ("list(", live, ") == ", list(store.before)))
+    elif store.noted.difference(store.before) and store.name.endswith(MODULE_STORES):
+        yield Guard(f"what {store.name} has", ("len(", live, f") == {len(store.before)}"))
     elif absent := store.noted.difference(store.before):
         condition = (live, ".keys().isdisjoint(", Live(frozenset(absent), "absent"), ")")
         yield Guard(f"what {store.name} has not", condition)
