@@ -357,6 +357,11 @@ def exponential_like(self: torch.Tensor, lambd: float = 1.0, *, generator: None 
     return torch.empty_like(self).exponential_(lambd)
 
 
+@implements(ltorch.root)
+def root(a: torch.Tensor, degree: float) -> torch.Tensor:
+    return torch.sqrt(a) if degree == 2 else torch.pow(a, 1 / degree)
+
+
 @implements(ltorch.T)
 def T(self: torch.Tensor) -> torch.Tensor:
     return self.permute(*reversed(range(self.ndim)))

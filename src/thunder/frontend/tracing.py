@@ -339,8 +339,11 @@ class Tracer(TorchFunctionMode):
             args, kwargs = self.numbers.constants((args, kwargs))
         if (handler := _handlers.get(func)) is not None:
             return handler(self, func, args, kwargs)
-        if kwargs.get("out") is not None:
-            return self.with_out(func, args, dict(kwargs))
+        if "out" in kwargs:
+            kwargs = dict(kwargs)
+            if kwargs["out"] is not None:
+                return self.with_out(func, args, kwargs)
+            del kwargs["out"]
         if (symbol := torch_functions.get(func)) is not None:
             if func in inplace_argument:
                 args, kwargs, inplace = _without_inplace(func, args, kwargs)

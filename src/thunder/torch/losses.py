@@ -7,6 +7,7 @@ from thunder.core import dtypes, prims
 from thunder.core.proxies import TensorProxy
 from thunder.torch.activations import log_softmax, logsigmoid
 from thunder.torch.language import torchsymbol, unsupported
+from thunder.torch.reductions import root
 
 
 def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
@@ -290,5 +291,5 @@ def cosine_similarity(x1: TensorProxy, x2: TensorProxy, dim: int = 1, eps: float
     if dtypes.is_exact(dtype):
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype}")
     a, b = clang.operands(x1, x2)
-    a, b = (x / clang.maximum(clang.sqrt(clang.sum(x * x, dim, keepdim=True)), eps) for x in (a, b))
+    a, b = (x / clang.maximum(root(clang.sum(x * x, dim, keepdim=True), 2), eps) for x in (a, b))
     return clang.sum(a * b, dim)

@@ -15,6 +15,11 @@ from thunder.torch.losses import reduced, reduction_of
 from thunder.torch.reductions import vector_norm
 
 
+def _positive(a: TensorProxy) -> TensorProxy:
+    """max(a, 0), whose slope at 0 is 1, as that of torch's clamp_min."""
+    return clang.where(clang.lt(a, 0), clang.convert(0, a.dtype), a)
+
+
 def _refuse_shapes_that_differ(name: str, a: TensorProxy, b: TensorProxy) -> None:
     if a.shape != b.shape or not dtypes.is_float(clang.result_type(a, b)):
         raise NotImplementedError(f"{name} of tensors of different shapes, or of no floats")
@@ -51,7 +56,7 @@ def margin_ranking_loss(
             f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
             f"{list(input1.shape)}, input2: {list(input2.shape)}, target: {list(target.shape)} "
         )
-    return reduced(clang.maximum(-target * (input1 - input2) + margin, 0), reduction)
+    return reduced(_positive(-target * (input1 - input2) + margin), reduction)
 
 
 @torchsymbol("nn.functional.hinge_embedding_loss", "hinge_embedding_loss")
@@ -66,7 +71,7 @@ def hinge_embedding_loss(
     """input where the target is 1, max(0, margin - input) where it is -1"""
     reduction = reduction_of(size_average, reduce, reduction)
     _refuse_shapes_that_differ("hinge_embedding_loss", input, target)
-    apart = clang.where(clang.ne(target, 1), clang.maximum(margin - input, 0), clang.convert(0, input.dtype))
+    apart = clang.where(clang.ne(target, 1), _positive(margin - input), clang.convert(0, input.dtype))
     same = clang.where(clang.ne(target, -1), input, clang.convert(0, input.dtype))
     return reduced(apart + same, reduction)
 
@@ -95,7 +100,7 @@ def cosine_embedding_loss(
     cosine = clang.convert(products / clang.sqrt(scale), input1.dtype)
     zero = clang.convert(0, input1.dtype)
     same = clang.where(clang.eq(target, 1), 1 - cosine, zero)
-    apart = clang.where(clang.eq(target, -1), clang.maximum(cosine - margin, 0), zero)
+    apart = clang.where(clang.eq(target, -1), _positive(cosine - margin), zero)
     return reduced(same + apart, reduction)
 
 
@@ -160,7 +165,7 @@ def multilabel_soft_margin_loss(
     reduction = reduction_of(size_average, reduce, reduction)
     if not dtypes.is_float(input.dtype) or input.ndim == 0:
         raise NotImplementedError("multilabel_soft_margin_loss of no floats")
-    loss = -(target * logsigmoid.meta(input) + (1 - target) * logsigmoid.meta(-input))
+    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     per_sample = clang.sum(loss, input.ndim - 1) / input.shape[-1]
@@ -222,7 +227,7 @@ def multilabel_margin_loss(
 
 
 def _distance(a: TensorProxy, b: TensorProxy, p: float, eps: float, keepdim: bool) -> TensorProxy:
-    return vector_norm.meta(a - b + eps, p, max(a.ndim, b.ndim) - 1, keepdim)
+    return vector_norm(a - b + eps, p, max(a.ndim, b.ndim) - 1, keepdim)
 
 
 @torchsymbol("nn.functional.pairwise_distance", "pairwise_distance")
@@ -257,7 +262,7 @@ def triplet_margin_loss(
     near, far = (_distance(anchor, x, p, eps, False) for x in (positive, negative))
     if swap:
         far = clang.minimum(far, _distance(positive, negative, p, eps, False))
-    return reduced(clang.maximum(near - far + margin, 0), reduction)
+    return reduced(_positive(near - far + margin), reduction)
 
 
 @torchsymbol("nn.functional.local_response_norm")
@@ -286,7 +291,7 @@ def dist(input: TensorProxy, other: TensorProxy, p: float = 2) -> TensorProxy:
     difference = input - other
     if difference.numel == 0 or difference.ndim == 0:
         raise NotImplementedError("dist of nothing")
-    return vector_norm.meta(difference, p)
+    return vector_norm(difference, p)
 
 
 @torchsymbol("cdist", "functional.cdist")
@@ -298,4 +303,4 @@ def cdist(x1: TensorProxy, x2: TensorProxy, p: float = 2.0, compute_mode: Any = 
         raise NotImplementedError(f"cdist of {x1.dtype}")
     a, b = clang.unsqueeze(x1, x1.ndim - 1), clang.unsqueeze(x2, x2.ndim - 2)
     difference = a - b
-    return vector_norm.meta(difference, p, difference.ndim - 1)
+    return vector_norm(difference, p, difference.ndim - 1)

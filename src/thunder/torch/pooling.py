@@ -154,7 +154,8 @@ def _lp_pooling(n: int) -> None:
         kernel, stride, padding, _ = _checked(input, kernel_size, stride, 0, 1, ceil_mode, n)
         powers = pow_.meta(input, norm_type)
         out = window_prims.avg_pool(powers, kernel, stride, padding, bool(ceil_mode), True, None)
-        positive = clang.sign(out) * clang.abs(out)
+        size = clang.abs(out)
+        positive = clang.sign(out) * clang.where(size <= 0, 0.0, size)
         return pow_.meta(positive * math.prod(kernel), 1.0 / norm_type)
 
     pooled.__name__ = f"lp_pool{n}d"

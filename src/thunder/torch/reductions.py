@@ -89,7 +89,7 @@ def std(
 ) -> TensorProxy:
     dim, correction = _spread_arguments("std", input, dim, unbiased, correction)
     wide = clang.convert(input, dtypes.compute_dtype(input.dtype))
-    out = clang.sqrt(clang.var(wide, dim, keepdim, correction))
+    out = root(clang.var(wide, dim, keepdim, correction), 2)
     return clang.convert(out, dtypes.corresponding_real(input.dtype))
 
 
@@ -117,7 +117,7 @@ def std_mean(
 ) -> tuple[TensorProxy, TensorProxy]:
     dim, correction = _spread_arguments("std_mean", input, dim, unbiased, correction)
     variance, mean = clang.var_mean(clang.convert(input, dtypes.compute_dtype(input.dtype)), dim, keepdim, correction)
-    std = clang.convert(clang.sqrt(variance), dtypes.corresponding_real(input.dtype))
+    std = clang.convert(root(variance, 2), dtypes.corresponding_real(input.dtype))
     return std, clang.convert(mean, input.dtype)
 
 
@@ -221,10 +221,65 @@ def vector_norm(
     elif ord == 1:
         out = clang.sum(clang.abs(a), dim, keepdim)
     elif ord == 2:
-        out = clang.sqrt(clang.sum(clang.mul(a, a), dim, keepdim))
+        out = root(clang.sum(clang.mul(a, a), dim, keepdim), 2)
     else:
-        out = clang.pow(clang.sum(clang.pow(clang.abs(a), ord), dim, keepdim), 1 / ord)
+        powers = clang.pow(clang.abs(a), ord) if ord >= 1 else _powers_with_zeros(a, ord)
+        out = root(clang.sum(powers, dim, keepdim), ord)
     return clang.convert(out, dtype)
+
+
+def _powers_with_zeros(a: TensorProxy, exponent: float) -> TensorProxy:
+    """|a|^exponent, whose slope at 0 is taken for 0 rather than infinite."""
+    is_zero = clang.eq(a, 0)
+    at_zero = 0.0 if exponent > 0 else math.inf
+    return clang.where(is_zero, at_zero, clang.pow(clang.where(is_zero, 1.0, clang.abs(a)), exponent))
+
+
+@torchsymbol("root")
+def root(a: TensorProxy, degree: float) -> TensorProxy:
+    """a^(1/degree), of norms and standard deviations: no function of torch's, which takes its slope at 0 for 0."""
+    return clang.sqrt(a) if degree == 2 else clang.pow(a, 1 / degree)
+
+
+@torchsymbol("linalg.matrix_norm")
+def matrix_norm(
+    A: TensorProxy,
+    ord: float | str = "fro",
+    dim: Dims = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> TensorProxy:
+    """The root of the sum of squares, or the greatest or least sum of magnitudes along one dimension of two."""
+    rows, columns = clang.canonical_dims(dim, A.ndim)
+    if ord == "fro":
+        return vector_norm(A, 2, (rows, columns), keepdim, dtype=dtype)
+    if isinstance(ord, str) or abs(ord) not in (1, math.inf) or A.numel == 0:
+        raise NotImplementedError(f"matrix_norm with ord={ord!r}")
+    added, compared = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = vector_norm(A, 1, added, True, dtype=dtype)
+    out = (clang.amax if ord > 0 else clang.amin)(sums, compared, True)
+    return out if keepdim else prims.squeeze(out, (rows, columns))
+
+
+@torchsymbol("linalg.norm")
+def linalg_norm(
+    A: TensorProxy,
+    ord: float | str | None = None,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> TensorProxy:
+    """A vector's norm over one dimension, or all without `ord`; a matrix's over two."""
+    if ord is None:
+        return vector_norm(A, 2, dim, keepdim, dtype=dtype)
+    dims = clang.canonical_dims(dim, A.ndim)
+    if len(dims) == 1 and not isinstance(ord, str):
+        return vector_norm(A, ord, dims, keepdim, dtype=dtype)
+    if len(dims) != 2:
+        raise NotImplementedError(f"norm with ord={ord!r} over {len(dims)} dimensions")
+    return matrix_norm.meta(A, ord, dims, keepdim, dtype=dtype)
 
 
 @torchsymbol("norm", "Tensor.norm", "functional.norm")
@@ -239,7 +294,7 @@ def norm(
         p = 2
     if not isinstance(p, int | float):
         raise NotImplementedError(f"norm with p={p!r}")
-    return vector_norm.meta(input, p, dim, keepdim, dtype=dtype)
+    return vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 
 @torchsymbol("logsumexp", "Tensor.logsumexp", "special.logsumexp")

@@ -6,6 +6,7 @@ from thunder.transforms.gradients import (  # noqa: F401
     elementwise,
     indexing,
     linear,
+    pieces,
     reductions,
     shape,
 )

@@ -42,24 +42,6 @@ def _inside(g: TensorProxy, inside: TensorProxy) -> TensorProxy:
     return clang.where(inside, g, clang.convert(0, g.dtype))
 
 
-@gradient(ltorch.hardtanh)
-def _hardtanh(
-    g: TensorProxy, out: Any, input: TensorProxy, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
-) -> Grads:
-    return (_inside(g, clang.bitwise_and(input > min_val, input < max_val)),)
-
-
-@gradient(ltorch.relu6)
-def _relu6(g: TensorProxy, out: Any, input: TensorProxy, inplace: bool = False) -> Grads:
-    return (_inside(g, clang.bitwise_and(input > 0, input < 6)),)
-
-
-@gradient(ltorch.hardswish)
-def _hardswish(g: TensorProxy, out: Any, input: TensorProxy, inplace: bool = False) -> Grads:
-    slope = clang.where(input <= 3, input / 3 + 0.5, 1.0)
-    return (_inside(g * slope, input > -3),)
-
-
 @gradient(ltorch.gelu)
 def _gelu(g: TensorProxy, out: Any, input: TensorProxy, *, approximate: str = "none") -> Grads:
     return (backward.gelu_backward(g, input, approximate=approximate),)

@@ -133,7 +133,8 @@ def _pow(g: TensorProxy, out: TensorProxy, a: Operand, b: Operand) -> Grads:
 
 @gradient(prims.atan2)
 def _atan2(g: TensorProxy, out: TensorProxy, a: Operand, b: Operand) -> Grads:
-    scale = g / (a * a + b * b)
+    squares = a * a + b * b
+    scale = g * clang.where(clang.eq(squares, 0), 0.0, 1 / squares)
     return scale * b, scale * -a
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import thunder.torch as ltorch
 from thunder import clang
 from thunder.core import prims
 from thunder.core.proxies import TensorProxy
@@ -27,6 +28,12 @@ def _extreme(g: TensorProxy, out: TensorProxy, a: TensorProxy, dims: Sequence[in
     """Each of several equal extremes gets its share."""
     chosen = clang.convert(clang.eq(a, spread(out, a, dims)), a.dtype)
     return (chosen * spread(g / prims.sum_prim(chosen, dims), a, dims),)
+
+
+@gradient(ltorch.root)
+def _root(g: TensorProxy, out: TensorProxy, a: TensorProxy, degree: float) -> Grads:
+    slope = out * 2 if degree == 2 else clang.pow(out, degree - 1) * degree
+    return (clang.where(clang.eq(out, 0), 0.0, g / slope),)
 
 
 def _of_variance(g: TensorProxy, a: TensorProxy, mean: TensorProxy, dims: Sequence[int], correction: Any) -> Any:
