@@ -341,9 +341,7 @@ class Compiled:
                     return None
         return self.reason_of_miss(state, args, kwargs) if self.stats.specializations else None
 
-    def reason_of_miss(
-        self, state: tuple, args: tuple, kwargs: dict[str, Any], decided: Decided | None = None
-    ) -> str:
+    def reason_of_miss(self, state: tuple, args: tuple, kwargs: dict[str, Any], decided: Decided | None = None) -> str:
         """What was decided otherwise, or why the newest specialization does not hold."""
         if decided is not None:
             source, change = decided

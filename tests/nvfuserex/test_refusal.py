@@ -4,6 +4,7 @@ import pytest
 import torch
 from regions import CUDA, b8, f32, i64
 
+import thunder
 from thunder.core import prims
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import BoundSymbol, Symbol
@@ -114,4 +115,13 @@ def test_an_opaque_call_is_refused():
     a = TensorProxy("a", shape=(4,), dtype=f32, device=CUDA)
     with record(trace):
         out = prims.neg(a)
-    assert ex.refusal(BoundSymbol(Symbol("fft", "torch"), (a,), {}, out)) == "not made of primitives"
+    reason = "a call of torch's own, not made of primitives"
+    assert ex.refusal(BoundSymbol(Symbol("fft", "torch"), (a,), {}, out)) == reason
+
+
+def test_what_torch_differentiates_is_refused_for_that():
+    jitted = thunder.jit(torch.matrix_exp)
+    jitted(torch.randn(2, 2, requires_grad=True)).sum().backward()
+    for trace in (thunder.last_traces(jitted)[-1], thunder.last_backward_traces(jitted)[-1]):
+        call = next(s for s in trace.bound_symbols if "graph" in s.symbol.name)
+        assert ex.refusal(call) == "torch differentiates it, and keeps its graph"

@@ -60,9 +60,7 @@ class Traced(torch.Tensor):
     def __new__(cls, handle: Handle, tracer: "Tracer") -> "Traced":
         proxy = handle.value
         shape, strides = sizes_in_this_call(proxy.shape), sizes_in_this_call(proxy.strides)
-        self = torch.Tensor._make_wrapper_subclass(
-            cls, shape, strides=strides, dtype=proxy.dtype, device=proxy.device
-        )
+        self = torch.Tensor._make_wrapper_subclass(cls, shape, strides=strides, dtype=proxy.dtype, device=proxy.device)
         self._handle, self._tracer = handle, tracer
         return self
 

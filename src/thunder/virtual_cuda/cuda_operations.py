@@ -175,6 +175,11 @@ def _fused_dropout(self, p, generator=None):
     return self * kept / p, kept.to(torch.uint8)
 
 
+def _histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """Of integers too, which the host's kernel does not count."""
+    return aten.histc(self.double(), bins, min, max).to(self.dtype)
+
+
 def _in_dtype(operator: Callable) -> Callable:
     """A matrix product that accumulates and returns another dtype than its factors have."""
 
@@ -198,6 +203,7 @@ IMPLEMENTATIONS: dict[str, Callable] = {
     "_thnn_fused_gru_cell_backward": _gru_cell_backward,
     "_fused_rms_norm_backward": _rms_norm_backward,
     "_fused_dropout": _fused_dropout,
+    "histc": _histc,
     "_masked_scale": lambda self, mask, scale: self * mask * scale,
     "_use_cudnn_ctc_loss": lambda *args: False,
     "_use_cudnn_ctc_loss.Tensor": lambda *args: False,

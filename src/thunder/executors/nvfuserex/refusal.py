@@ -55,7 +55,8 @@ def refusal(bound_symbol: BoundSymbol) -> str | None:
 
 def _refusal_of_primitive(call: BoundSymbol) -> str | None:
     if call.symbol not in rules:
-        return reason_of(call.symbol)
+        keeps_graph = any(type(p) not in (TensorProxy, NumberProxy) for p in (*call.inputs, *call.outputs))
+        return "torch differentiates it, and keeps its graph" if keeps_graph else reason_of(call.symbol)
     if not call.outputs:
         return "no tensor"
     return _refusal_of_tensors(call.inputs) or _refusal_of_tensors(call.outputs) or _refusal_of_arguments(call)
@@ -69,7 +70,7 @@ def reason_of(symbol: Symbol) -> str:
         return "random numbers: torch draws them, so that they are eager's"
     if symbol.module == "prims":
         return f"nvFuser has no {symbol.name}"
-    return "not made of primitives"
+    return "a call of torch's own, not made of primitives" if symbol.module == "torch" else "not made of primitives"
 
 
 def _refusal_of_tensors(tensors: Iterable[Proxy]) -> str | None:
