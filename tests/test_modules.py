@@ -125,6 +125,26 @@ def test_gradients_are_zero_where_no_target_counts_as_in_eager():
         assert found[0].isnan() and not found[1].any()
 
 
+def test_a_distance_that_is_a_module_is_traced_and_trained():
+    class Loss(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Linear(4, 3)
+            self.loss = nn.TripletMarginWithDistanceLoss(distance_function=self.distance, swap=True)
+
+        def distance(self, a, b):
+            return (self.net(a) - self.net(b)).square().sum(-1)
+
+        def forward(self, *samples):
+            return self.loss(*samples)
+
+    torch.manual_seed(SEED)
+    module, samples = Loss(), [torch.randn(5, 4, requires_grad=True) for _ in range(3)]
+    jitted = thunder.jit(module)
+    assert_same(gradients(module, jitted, samples, {}), gradients(module, module, samples, {}))
+    assert {s.symbol.module for s in thunder.last_traces(jitted)[0].bound_symbols} <= {"ltorch", "prims"}
+
+
 def test_a_lazy_module_gets_its_parameters_at_the_first_call_and_is_compiled_at_the_next():
     lazy = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.LazyLinear(2))
     jitted, x = thunder.jit(lazy), torch.randn(2, 3, 6, 6)

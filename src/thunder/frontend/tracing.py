@@ -47,6 +47,7 @@ from thunder.frontend.opaque import (
 from thunder.frontend.provenance import CallSite, call_site
 from thunder.frontend.torch_state import autocast_state
 from thunder.torch.autocast import UnderAutocast, cast_arguments, concerns
+from thunder.torch.distances import triplet_margin_with_distance_loss
 from thunder.torch.language import in_place, in_place_view, inplace_argument, reflected, torch_functions, updates
 
 
@@ -320,6 +321,23 @@ class Tracer(TorchFunctionMode):
         finally:
             self.observer.resume()
             self.is_unobserved = False
+
+    @contextmanager
+    def program_runs(self) -> Iterator[None]:
+        """Inside of what is not the program, the program runs again: a function that it gave to one of torch's."""
+        self.is_unobserved = False
+        self.observer.resume()
+        try:
+            with self:
+                yield
+        finally:
+            self.observer.pause()
+            self.is_unobserved = True
+
+    def triplet_loss(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A loss that calls a function of the program: it is traced, not the call."""
+        with self.program_runs():
+            return triplet_margin_with_distance_loss(*args, **kwargs)
 
     def recall(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """What a facade can still tell where its program does not run: in another thread, or later."""
@@ -820,6 +838,7 @@ _handlers: dict[Callable, _Handler] = {
     **dict.fromkeys(VALUE_METHODS, Tracer.value),
     **dict.fromkeys(COMPARISONS, Tracer.comparison),
     **dict.fromkeys(FOREIGN_METHODS, Tracer.foreign),
+    torch.nn.functional.triplet_margin_with_distance_loss: Tracer.triplet_loss,
     torch.Tensor.data_ptr: Tracer.address,
     torch.Tensor.__reduce_ex__: Tracer.pickled,
     torch.Tensor.__deepcopy__: Tracer.deep_copy,
