@@ -63,10 +63,27 @@ def aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
         yield "  ".join(x.ljust(w) for x, w in zip(r, widths)).rstrip()
 
 
+# Operations left to torch's own kernels on purpose, and why.
+LEFT_TO_TORCH = {
+    "RNN, GRU and LSTM layers": "step by step they are slower than torch's kernels: 2 to 7 times forward and 2 to 16 "
+    "times in training, for an LSTM of 64 units over 8 to 128 steps on a CPU",
+    "nn.functional.ctc_loss": "a recurrence over all alignments, with a kernel for each device",
+    "nn.functional.fractional_max_pool*": "where its windows are is drawn, and decided by values",
+    "multinomial, cauchy, geometric, log_normal": "random numbers are torch's, so that a seed gives eager's",
+    "_upsample_*_aa": "the number of neighbours that count depends on the scale; torch has a kernel",
+    "as_strided_scatter": "torch 2.10 gives other gradients than its formula has, and so do we",
+    "linalg.*, fft.*": "factorizations and transforms of libraries, which nothing fuses with",
+    "masks in indices of what is read": "the shape depends on values: the trace holds for the shape that it met",
+    "lazy conj": "what torch has put off is known to its tensors, not to a trace",
+}
+
+
 def document(rows: list[tuple[str, ...]], summary: str) -> str:
     lines = [INTRODUCTION, summary, "", *_table([COLUMNS, *rows]), "", "## Not traced", ""]
     lines += ["These are run plainly, or refused by name.", ""]
-    return "\n".join([*lines, *_table([("operation", "why"), *sorted(NOT_TRACED.items())]), ""])
+    lines += _table([("operation", "why"), *sorted(NOT_TRACED.items())])
+    lines += ["", "## Left to torch", "", "These are one opaque call, run and differentiated by torch.", ""]
+    return "\n".join([*lines, *_table([("operation", "why"), *LEFT_TO_TORCH.items()]), ""])
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:

@@ -8,6 +8,8 @@ import torch.nn.functional as F
 from gradients import assert_same_gradients
 from test_torch_rules import by_rule
 
+import thunder
+
 
 def _every_other_window_tripled(x):
     y = x * 1
@@ -81,3 +83,22 @@ def test_gradients_of_windows_are_eagers(program: Callable):
     x = torch.randn(6, 8, dtype=torch.float64)
     by_rule(program, x)
     assert_same_gradients(program, x.requires_grad_())
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda z: torch.view_as_real(z.conj().resolve_conj()),
+        lambda z: z.conj(),
+        lambda z: z.conj().imag,
+        lambda z: (z * 1).conj().mul_(2),
+        lambda z: z.conj().is_conj(),
+        lambda z: (z.conj().resolve_conj().mul_(2), z * 1),
+    ],
+)
+@pytest.mark.parametrize("is_conjugate", [False, True])
+@pytest.mark.filterwarnings("ignore:.*run plainly")
+def test_conjugates_that_torch_puts_off_are_eagers(program: Callable, is_conjugate: bool):
+    z = torch.randn(4, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+    z = z.conj() if is_conjugate else z
+    torch.testing.assert_close(thunder.jit(program)(z.clone()), program(z.clone()))

@@ -95,11 +95,10 @@ METADATA_METHODS = {
     getattr(torch.Tensor, name)
     for name in (
         "__len__", "dim", "ndimension", "size", "stride", "numel", "nelement", "element_size",
-        "is_contiguous", "is_floating_point", "is_complex", "is_signed", "get_device", "is_same_size", "is_conj",
-        "is_neg", "is_pinned", "dim_order", "_is_view", "__hash__",
+        "is_contiguous", "is_floating_point", "is_complex", "is_signed", "get_device", "is_same_size",
+        "is_pinned", "dim_order", "_is_view", "__hash__",
     )
-} | {torch.is_floating_point, torch.is_complex, torch.numel, torch.is_signed, torch.is_conj, torch.is_neg,
-     torch.is_same_size}  # fmt: skip
+} | {torch.is_floating_point, torch.is_complex, torch.numel, torch.is_signed, torch.is_same_size}  # fmt: skip
 METADATA_PROPERTIES = {
     "shape", "dtype", "ndim", "device", "layout", "itemsize", "nbytes", "is_cuda", "is_cpu", "is_meta", "is_sparse",
     "is_sparse_csr", "is_quantized", "is_nested", "is_mps", "is_xpu", "is_xla", "is_ipu", "is_hpu", "is_mtia",
@@ -124,6 +123,9 @@ COMPARISONS = {torch.equal, torch.allclose, torch.Tensor.equal, torch.Tensor.all
 
 # The answer depends on how the tensor was made.
 MEMORY_METHODS = {torch.is_inference, torch.Tensor.is_inference, torch.Tensor.storage_offset}
+
+# torch may put off conjugating complex numbers, and traces do not tell where it does.
+LAZINESS_METHODS = {torch.is_conj, torch.Tensor.is_conj, torch.is_neg, torch.Tensor.is_neg}
 
 # They change the shape or the memory of their first argument in place.
 SHAPE_METHODS = {getattr(torch.Tensor, name) for name in ("as_strided_", "resize_", "resize_as_", "set_")}
@@ -416,6 +418,16 @@ class Tracer(TorchFunctionMode):
             return func(*args, **kwargs)
         raise NotRepresentable(
             f"{_called(func)} asks how the memory of a tensor came to be.",
+            "Ask outside of the jitted function.",
+            self.site().source,
+        )
+
+    def laziness(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> bool:
+        x = args[0]
+        if not isinstance(x, Traced) or not x.is_complex():
+            return self.metadata(func, args, kwargs)
+        raise NotRepresentable(
+            f"{_called(func)} asks whether torch has put off a conjugation, which compiled programs do elsewhere.",
             "Ask outside of the jitted function.",
             self.site().source,
         )
@@ -838,6 +850,7 @@ _handlers: dict[Callable, _Handler] = {
     **dict.fromkeys(VALUE_METHODS, Tracer.value),
     **dict.fromkeys(COMPARISONS, Tracer.comparison),
     **dict.fromkeys(FOREIGN_METHODS, Tracer.foreign),
+    **dict.fromkeys(LAZINESS_METHODS, Tracer.laziness),
     torch.nn.functional.triplet_margin_with_distance_loss: Tracer.triplet_loss,
     torch.Tensor.data_ptr: Tracer.address,
     torch.Tensor.__reduce_ex__: Tracer.pickled,

@@ -78,7 +78,9 @@ def conj_physical(input: TensorProxy) -> TensorProxy:
 
 @torchsymbol("resolve_conj", "Tensor.resolve_conj", "resolve_neg", "Tensor.resolve_neg")
 def resolve_conj(input: TensorProxy) -> TensorProxy:
-    """`input` itself: conjugates are computed when they are asked for."""
+    """`input` itself; of complex numbers torch knows whether it has put off to conjugate them."""
+    if input.dtype.is_complex:
+        raise NotImplementedError("a conjugation that was put off")
     return input
 
 

@@ -98,8 +98,11 @@ class FusionDefinitionWrapper:
         self.last_used: Fusion | None = None
         self.takes_sizes = depends_on_sizes(region, inputs)
         self._fusions: dict[tuple, Fusion] = {}
+        self._takes_complex = any(isinstance(x, TensorProxy) and x.dtype.is_complex for x in inputs)
 
     def __call__(self, *inputs: torch.Tensor | int | float) -> list[torch.Tensor]:
+        if self._takes_complex:  # torch may have put off to conjugate them
+            inputs = tuple([x.resolve_conj() if isinstance(x, torch.Tensor) else x for x in inputs])
         key = tuple([(x.shape, x.stride()) if isinstance(x, torch.Tensor) else x for x in inputs])
         fusion = self._fusions.get(key)
         if fusion is None:
