@@ -9,7 +9,8 @@ plainly, with a warning.
 from pathlib import Path
 
 import pytest
-from worlds import compare_worlds, read_rows
+import torch
+from worlds import compare_worlds, read_rows, run_world
 
 from thunder.frontend import tensor_guards
 
@@ -37,3 +38,13 @@ def test_a_change_is_followed(name):
 def test_a_change_is_followed_without_torchs_guards(name, monkeypatch):
     monkeypatch.setattr(tensor_guards, "TensorGuards", None)
     test_a_change_is_followed(name)
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.filterwarnings("ignore")
+def test_a_change_is_followed_where_values_are_symbolic(name):
+    program, steps, _ = ROWS[name]
+    with torch.no_grad():
+        expected, _ = run_world(program, steps_of(steps), jitted=False)
+        found, _ = run_world(program, steps_of(steps), jitted=True, cache="symbolic values")
+    assert found == expected

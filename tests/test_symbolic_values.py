@@ -1,4 +1,4 @@
-"""Under cache="symbolic values" numbers among the arguments are inputs; what `item` gives is a number of the trace."""
+"""Under cache="symbolic values" numbers of arguments and state are inputs; `item` gives a number of the trace."""
 
 import dataclasses
 import decimal
@@ -128,7 +128,16 @@ def returns_it(x, n):
     return n, [n + 1, (n, x)], n * 2.5
 
 
+def catches(x, n):
+    try:
+        share = 1 // n
+    except ZeroDivisionError:
+        share = 100
+    return x + share
+
+
 PROGRAMS = {
+    "catches": (catches, [(1,), (0,), (2,), (0,), (1,)], 2),
     "only_computes": (only_computes, [(0,), (1,), (2,), (7,), (-3,)], 2),
     "of_all_operators": (of_all_operators, [(1,), (2,), (5,), (11,)], 1),
     "branches": (branches, [(1,), (2,), (3,), (9,), (-4,)], 2),
@@ -226,6 +235,102 @@ def test_numbers_beside_gradients_stay_symbolic():
     assert thunder.cache_misses(jitted) == 1
 
 
+# ---- numbers that are no arguments ----
+
+
+class Counts(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls, self.scale = 0, 1.5
+
+    def forward(self, x):
+        self.calls += 1
+        return x * self.calls * self.scale
+
+
+class InSlots:
+    __slots__ = ("n",)
+
+    def __init__(self):
+        self.n = 1
+
+    def __call__(self, x):
+        self.n *= 2
+        return x + self.n
+
+
+def in_a_closure():
+    n = 0
+
+    def program(x):
+        nonlocal n
+        n += 1
+        return x * n
+
+    return program
+
+
+in_globals = 3
+
+
+def of_a_global(x):
+    global in_globals
+    in_globals = in_globals + 1
+    return x * in_globals
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("make", [Counts, InSlots, in_a_closure])
+def test_a_counter_is_compiled_once(make):
+    plain, counted = make(), make()
+    jitted = symbolic(counted if isinstance(counted, torch.nn.Module) else lambda x: counted(x))
+    for _ in range(5):
+        same(jitted(X), plain(X))
+    assert thunder.cache_misses(jitted) == 1
+    for name in ("calls", "n"):
+        same(getattr(counted, name, None), getattr(plain, name, None))
+
+
+def test_globals_are_written_as_the_plain_program_does(monkeypatch):
+    monkeypatch.setitem(globals(), "in_globals", 3)
+    jitted = symbolic(of_a_global)
+    for expected in (4, 5, 6):
+        same(jitted(X), X * expected)
+        same(in_globals, expected)
+    monkeypatch.setitem(globals(), "in_globals", 0.5)
+    same(jitted(X), X * 1.5)
+    assert thunder.cache_misses(jitted) == 2
+    assert thunder.last_recompile_reason(jitted) == "in_globals: int -> float"
+
+
+@torch.no_grad()
+def test_settings_that_are_changed_are_followed():
+    plain, changed = Counts(), Counts()
+    jitted = symbolic(changed)
+    for scale in (1.5, 2.5, -0.0, math.inf, 2):
+        plain.scale = changed.scale = scale
+        same(jitted(X + 0.1), plain(X + 0.1))
+    assert thunder.cache_misses(jitted) == 2  # the last is an int
+
+
+def test_a_program_that_raises_leaves_numbers_as_they_are():
+    class Holder:
+        n = 1
+
+    holder = Holder()
+    holder.n = 2
+
+    def program(x):
+        holder.n += 1
+        raise ValueError(holder.n)
+
+    for _ in range(2):
+        before = holder.n
+        with pytest.raises(ValueError):
+            symbolic(program)(X)
+        assert type(holder.n) is int and holder.n == before + 1
+
+
 # ---- numbers of tensors, in every mode ----
 
 
@@ -256,6 +361,7 @@ def test_only_decisions_by_what_item_gives_are_checked():
 @pytest.mark.parametrize(
     "program",
     [
+        lambda x: catches(x, x.argmax().item() - 11),
         lambda x: x[: x.argmax().item() % 3],
         lambda x: f"{x.sum().item():.3f}",
         lambda x: {x.argmax().item(): x},

@@ -21,11 +21,11 @@ import torch
 
 import thunder.executors  # noqa: F401  registers the executors
 from thunder.core import prims
-from thunder.core.errors import NotRepresentable, ThunderError, ValueChanged
+from thunder.core.errors import NotRepresentable, NumbersMustBeConstant, ThunderError, ValueChanged
 from thunder.core.module import ThunderModule
 from thunder.core.observing import current_observer
 from thunder.core.options import CacheOption, DebugOptions, SharpEdges, did_you_mean, resolve
-from thunder.core.printing import compile_trace, print_trace
+from thunder.core.printing import Line, compile_trace, print_trace
 from thunder.core.recording import current_recorder
 from thunder.core.symbol import BoundSymbol, SourceLine, Tag
 from thunder.core.trace import Trace
@@ -33,7 +33,7 @@ from thunder.executors import torch_autograd
 from thunder.executors.passes import transform_for_execution
 from thunder.extend import Executor, OperatorExecutor, get_default_executors, get_executor
 from thunder.frontend.acquire import Acquired, Symbolic, acquire
-from thunder.frontend.arithmetic import NumbersMustBeConstant, differentiates_by_numbers
+from thunder.frontend.arithmetic import differentiates_by_numbers, is_of_numbers
 from thunder.frontend.guards import without_guards
 from thunder.frontend.history import Entry, History
 from thunder.frontend.reasons import guard_failure, state_change
@@ -93,11 +93,13 @@ class Specialization:
     epilogue_traces: list[Trace]
     backward: torch_autograd.Backward | None = None
     may_start_over: bool = False
+    computes_numbers: bool = False
 
     def __post_init__(self) -> None:
         leaves = [leaf.symbol for statement in self.traces[0].bound_symbols for leaf in statement.leaves()]
         checks = not {prims.check_value, prims.check_shape}.isdisjoint(leaves)
-        self.may_start_over = checks and any(Tag.RANDOM in symbol.tags for symbol in leaves)
+        self.computes_numbers = any(map(is_of_numbers, leaves))
+        self.may_start_over = (checks or self.computes_numbers) and any(Tag.RANDOM in symbol.tags for symbol in leaves)
 
     def run(self, inputs: tuple[torch.Tensor, ...]) -> Any:
         """What the program returns for tensors that the prologue has fetched.
@@ -107,14 +109,29 @@ class Specialization:
         """
         if self.may_start_over:
             with same_randomness_after(ValueChanged):
-                return self.run_once(inputs)
-        return self.run_once(inputs)
+                return self.run_checked(inputs)
+        return self.run_checked(inputs)
+
+    def run_checked(self, inputs: tuple[torch.Tensor, ...]) -> Any:
+        """As `run_once`; arithmetic of numbers that raises is a decision, for the program may catch it."""
+        try:
+            return self.run_once(inputs)
+        except (ArithmeticError, ValueError) as e:
+            line = self.line_of(e) if self.computes_numbers else None
+            if line is None or line.bound_symbol is None or not is_of_numbers(line.bound_symbol.symbol):
+                raise
+            raise ValueChanged("a number", type(e).__name__).with_traceback(e.__traceback__) from None
+
+    def line_of(self, error: Exception) -> Line | None:
+        """The line of the computation from which an error comes."""
+        frames = traceback.walk_tb(error.__traceback__)
+        numbers = [number for frame, number in frames if frame.f_code is self.computation.__code__]
+        return print_trace(self.traces[-1]).lines[numbers[-1] - 1] if numbers else None
 
     def site_of(self, change: ValueChanged) -> SourceLine | None:
         """The user's line at which the program decided otherwise."""
-        frames = traceback.walk_tb(change.__traceback__)
-        numbers = [number for frame, number in frames if frame.f_code is self.computation.__code__]
-        return print_trace(self.traces[-1]).lines[numbers[-1] - 1].source if numbers else None
+        line = self.line_of(change)
+        return line.source if line else None
 
     def run_once(self, inputs: tuple[torch.Tensor, ...]) -> Any:
         if torch._C._is_any_autocast_enabled():
@@ -395,7 +412,7 @@ class Compiled:
         except Exception:
             if not acquired.has_sizes:
                 raise
-            acquired = self.acquire(args, kwargs, choices[1:])
+            acquired = self.acquire(args, kwargs, choices[2:])
             specialization = self.specialization(state, acquired, start)
         self.stats.cache_misses += 1  # a call that cannot be compiled is none
         self.stats.show(specialization)  # hits of other threads may have shown theirs meanwhile
@@ -407,8 +424,10 @@ class Compiled:
         """Which numbers are to be symbolic, the first choice first; the last one always does."""
         if self.stats.numbers_are_constant:
             return [Symbolic.OF_TENSORS, Symbolic.NONE]
-        sizes = [] if self.data.transforms else [Symbolic.SIZES_TOO]  # transforms take sizes for numbers
-        return [*sizes, Symbolic.OF_ARGUMENTS_TOO, Symbolic.NONE]
+        with_sizes = [Symbolic.STATE_TOO, Symbolic.SIZES_TOO]
+        if self.data.transforms:  # which take sizes for constants
+            with_sizes = []
+        return [*with_sizes, Symbolic.OF_ARGUMENTS_TOO, Symbolic.NONE]
 
     def specialization(self, state: tuple, acquired: Acquired, start: float) -> Specialization:
         """The compiled program; all of its stages."""
@@ -540,9 +559,10 @@ def jit(
         cache: "constant values" compiles once for each value of what is no tensor; "no caching" compiles at each call;
             "same input" compiles at the first call and checks nothing at the others: you promise that all that the
             program depends on, but for the values of tensors, stays as it is; "symbolic values" takes ints and floats
-            among the arguments, and the sizes of row-major tensors among them but for 0 and 1, for inputs, and compiles
-            anew only where the program decides otherwise by one (compares it, counts to it, makes a text of it), or
-            trains by it. Where gradients are needed, sizes are constants.
+            for inputs, among the arguments and in globals, closures and attributes of the user's objects, and the sizes
+            of row-major tensors among the arguments but for 0 and 1. It compiles anew only where the program decides
+            otherwise by one (compares it, counts to it, makes a text of it), or trains by it. Where gradients are
+            needed, sizes and what is no argument are constants.
         transforms: functions from trace to trace, run before the transform for execution.
         debug_options: see `thunder.DebugOptions`.
         sharp_edges: what to do where a program has an effect that a trace cannot repeat, or reads what cannot be

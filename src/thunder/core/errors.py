@@ -49,3 +49,10 @@ class NotRepresentable(BaseException):
 
 class UnsupportedError(ThunderError, NotImplementedError):
     """The program does something that thunder cannot trace."""
+
+
+class NumbersMustBeConstant(BaseException):
+    """The program does with a number what only a Python number can do: it is traced again, with constants.
+
+    No `Exception`: it goes through the program.
+    """

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from thunder.core import prims
-from thunder.core.errors import NotRepresentable
+from thunder.core.errors import NotRepresentable, NumbersMustBeConstant
 from thunder.core.numbers import SymbolicNumber
 from thunder.core.options import SharpEdges
 from thunder.core.printing import Live
@@ -26,7 +26,7 @@ from thunder.core.symbol import BoundSymbol
 from thunder.core.trace import Trace, record
 from thunder.frontend import effects
 from thunder.frontend.aliasing import Handle
-from thunder.frontend.arithmetic import Numbers, NumbersMustBeConstant
+from thunder.frontend.arithmetic import Numbers
 from thunder.frontend.dependence import (
     CONSTANTS,
     CONTAINERS,
@@ -97,6 +97,7 @@ class Symbolic(Enum):
     OF_TENSORS = auto()  # what `item` gives
     OF_ARGUMENTS_TOO = auto()
     SIZES_TOO = auto()  # those of arguments
+    STATE_TOO = auto()  # globals, what closures hold, attributes of the user's objects
 
 
 def acquire(
@@ -150,6 +151,8 @@ def _acquire(
     with record(acquired.computation):
         tracer = arguments.tracer = Tracer(acquired.computation, observer, arguments.name_of_captured)
         tracer.numbers = Numbers(tracer, arguments.prologue, is_watched, symbolic is not Symbolic.NONE)
+        if symbolic is Symbolic.STATE_TOO:
+            dependence.symbolic_number = tracer.numbers.of_argument
         edges.source = lambda: tracer.site().source
         try:
             traced_args, traced_kwargs = arguments.facades_of(args, kwargs)
@@ -206,8 +209,8 @@ class _Arguments:
 
     def __init__(self, program: Callable, dependence: Dependence, symbolic: Symbolic):
         self.program = program
-        self.symbolic_numbers = symbolic in (Symbolic.OF_ARGUMENTS_TOO, Symbolic.SIZES_TOO)
-        self.symbolic_sizes = symbolic is Symbolic.SIZES_TOO
+        self.symbolic_numbers = symbolic not in (Symbolic.NONE, Symbolic.OF_TENSORS)
+        self.symbolic_sizes = symbolic in (Symbolic.SIZES_TOO, Symbolic.STATE_TOO)
         self.dependence = dependence
         self.prologue = Prologue()
         self.filled: dict[int, _Filled] = {}  # the caller's containers that hold facades for now, by identity

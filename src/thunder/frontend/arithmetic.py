@@ -3,6 +3,7 @@
 import dis
 import operator
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -10,7 +11,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from thunder.core import prims
-from thunder.core.errors import UnsupportedError
+from thunder.core.errors import NumbersMustBeConstant, UnsupportedError
 from thunder.core.numbers import (
     FloatOfSize,
     Number,
@@ -53,11 +54,9 @@ def _symbol(function: Callable) -> Symbol:
     return _symbols[function]
 
 
-class NumbersMustBeConstant(BaseException):
-    """The program does with a number what only a Python number can do: it is traced again, with constants.
-
-    No `Exception`: it goes through the program.
-    """
+def is_of_numbers(symbol: Symbol) -> bool:
+    """Whether an operation of a trace computes a number from numbers."""
+    return symbol is _symbols.get(symbol.implementation)
 
 
 @lru_cache(maxsize=16384)
@@ -84,6 +83,7 @@ class Numbers:
     def __init__(self, tracer: Any, prologue: Prologue, is_watched: Callable[[CodeType], bool], symbolic: bool):
         self.tracer, self.prologue, self.is_watched, self.symbolic = tracer, prologue, is_watched, symbolic
         self.trace: Trace = tracer.trace
+        self.thread = threading.get_ident()
         self.is_used = False
         self.is_closed = False
         self.inputs: list[tuple[NumberProxy, Number]] = []
@@ -137,7 +137,13 @@ class Numbers:
 
     # ---- what becomes of them ----
 
+    def is_elsewhere(self) -> bool:
+        """Whether another thread asks, which finds what the program keeps its numbers in."""
+        return threading.get_ident() != self.thread
+
     def computed(self, function: Callable, operands: tuple[Any, ...]) -> Any:
+        if self.is_elsewhere():
+            return function(*map(_value, operands))
         self.require_open()
         if all(map(_is_known, operands)):
             return function(*map(constant, operands))
@@ -162,8 +168,10 @@ class Numbers:
             self.decided(operator.ge, (base, 0))
 
     def decided(self, function: Callable, operands: tuple[Any, ...]) -> Any:
-        self.require_open()
         outcome = function(*map(_value, operands))
+        if self.is_elsewhere():
+            return outcome
+        self.require_open()
         key = (function, *map(_key, operands))
         if all(map(_is_known, operands)) or key in self._conditions:
             return outcome
@@ -211,6 +219,8 @@ class Numbers:
         statements[start:] = [s for s in statements[start:] if s.symbol in ours]
 
     def value_of(self, number: SymbolicNumber) -> Number:
+        if self.is_elsewhere():
+            return number.value
         self.require_open()
         if not number.is_constant:
             if number.place is None:

@@ -32,7 +32,9 @@ from typing import Any
 import numpy
 import torch
 
-from thunder.core.errors import NotRepresentable
+from thunder.core.errors import NotRepresentable, NumbersMustBeConstant
+from thunder.core.printing import Live
+from thunder.frontend.guards import Access
 from thunder.frontend.newborn import Objects
 from thunder.frontend.provenance import is_importing, is_library_file
 
@@ -163,6 +165,7 @@ class Store:
         whole: whether `before` had all entries, so that a new one is noticed.
         noted: the keys that the trace depends on.
         everything: whether it depends on there being no other keys.
+        numbers: what stands in `entries` for numbers that are symbolic.
     """
 
     name: str
@@ -172,6 +175,7 @@ class Store:
     whole: bool
     noted: set[str] = field(default_factory=set)
     everything: bool = False
+    numbers: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +201,9 @@ class Dependence:
         self.pinned: set[int] = set()  # ids of containers of which no other with the same contents will do
         self.caches: dict[int, tuple[Any, str]] = {}
         self.made = Objects()  # that the program made, known when it has run
+        self.symbolic_number: Callable[[Any, Access], Any] | None = None  # gives what stands for one, if any may
+        self.numbers_in_cells: dict[int, Any] = {}
+        self._placed: list[tuple[Any, str, Any]] = []  # where symbolic numbers stand, and for which
         self._closures: dict[CodeType, list[FunctionType]] = defaultdict(list)
         self._made: dict[int, Any] = {}  # objects that the program itself made
         self._owners: dict[Any, Any] = {}  # of stores
@@ -299,13 +306,27 @@ class Dependence:
             return
         if value not in self._closures[value.__code__]:
             self._closures[value.__code__].append(value)
+            if self.symbolic_number is not None:
+                self.make_cells_symbolic(value)
         if vars(value) or names.any:
             store = self.store(vars(value), f"{value.__name__}_attributes", f"{{}} (attribute of {value.__name__})")
             self.note_all(store, names)
 
+    def make_cells_symbolic(self, function: FunctionType) -> None:
+        """The numbers of a closure; before it runs, since Python 3.11 puts back what a profiler finds in its frame."""
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            value = contents_of(cell)
+            if type(value) in (int, float) and id(cell) not in self.cells:
+                access = Access("cell", Live(cell, "cell")).attribute("cell_contents").named(name)
+                self.cells[id(cell)] = cell, value, f"{name} (closure of {function.__qualname__})"
+                cell.cell_contents = self.numbers_in_cells[id(cell)] = self.symbolic_number(value, access)
+
     def cached(self, value: Any, names: Names) -> None:
         """A function with a cache: what it gives is what it gave, until the cache is cleared."""
         self.caches[id(value)] = value, value.__name__
+        if self._placed or self.numbers_in_cells:
+            raise NumbersMustBeConstant("a cache may keep what is computed from it")
+        self.symbolic_number = None
         function = value.__wrapped__
         self.reach(function, names)
         if isinstance(function, FunctionType):
@@ -439,9 +460,24 @@ class Dependence:
             store.before[key] = value
         if isinstance(value, staticmethod | classmethod):
             value = value.__func__
+        if is_new and type(value) in (int, float) and self.may_be_symbolic(store):
+            access = Access(store.name, Live(store.entries, store.name)).item(key).named(key)
+            if isinstance(store.entries, Attributes):
+                access = Access(store.name, Live(store.entries.owner, store.name)).attribute(key).named(key)
+            if not gc.is_tracked(store.entries):
+                self._untracked.add(id(store.entries))
+            store.entries[key] = store.numbers[key] = self.symbolic_number(value, access)
+            self._placed.append((store.entries, key, value))
         was_there = value is store.before.get(key) or not isinstance(value, CONTAINERS)
         for part in (value.fget, value.fset) if isinstance(value, property) else (value,):
             self.reach(part, names, was_there)
+
+    def may_be_symbolic(self, store: Store) -> bool:
+        """Whether numbers in a store may be: those that the user's modules and objects have, not their classes."""
+        if self.symbolic_number is None or type(store.entries) not in (dict, Attributes):
+            return False
+        owner = self._owners.get(next(key for key, s in self.stores.items() if s is store))
+        return owner is store.entries or (owner is not None and is_users_class(type(owner)))
 
     def program(self, program: Any) -> None:
         """The traced callable itself: its closure is state."""
@@ -470,13 +506,13 @@ class Dependence:
             keys = {**store.before, **store.entries} if store.whole else store.noted
             for key in sorted(keys):
                 now, before = store.entries.get(key, ABSENT), store.before.get(key, ABSENT)
-                if now is not before:
+                if now is not store.numbers.get(key, before):
                     yield Change(store.entries, key, now, store.describe(key), deleted=now is ABSENT)
         for container, before in self.containers.values():
             if not same_items(container, before):
                 yield Change(container, None, container, f"the contents of a {type(container).__name__}")
         for cell, before, subject in self.cells.values():
-            if (now := contents_of(cell)) is not before:
+            if (now := contents_of(cell)) is not self.numbers_in_cells.get(id(cell), before):
                 yield Change(cell, None, now, subject, deleted=now is ABSENT)
 
     def roll_back(self) -> None:
@@ -492,6 +528,11 @@ class Dependence:
                 refill(change.target, self.containers[id(change.target)][1])
             else:
                 self.restore_entry(change)
+        for entries, key, value in self._placed:
+            entries[key] = value
+        for identity in self.numbers_in_cells:
+            cell, value, _ = self.cells[identity]
+            cell.cell_contents = value
 
     def restore_entry(self, change: Change) -> None:
         store = next(s for s in self.stores.values() if s.entries is change.target)

@@ -93,6 +93,8 @@ def require_state(
         if value is ABSENT:
             prologue.require_all([Guard(subject, (Live(cell, "cell"), " == ", Live(types.CellType(), "empty")))])
             continue
+        if id(cell) in dependence.numbers_in_cells:
+            continue
         condition = _condition(place, value, dependence, inputs, places)
         if condition is not None:
             prologue.require_all([Guard(subject, condition, place, value)])
@@ -131,7 +133,7 @@ def _store_guards(
         condition = (live, ".keys().isdisjoint(", Live(frozenset(absent), "absent"), ")")
         yield Guard(f"what {store.name} has not", condition)
     for key in sorted(store.noted):
-        if key in store.before:
+        if key in store.before and key not in store.numbers:
             place = (live, f"[{key!r}]")
             if isinstance(store.entries, Attributes):
                 place = (Live(store.entries.owner, store.name), f".{key}")
