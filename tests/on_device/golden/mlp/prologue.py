@@ -6,27 +6,12 @@ def prologue(args, kwargs):
   if not (len(args) == 1 and not kwargs): return None
   x = args[0]
   if not (MLP_class0.keys().isdisjoint(absent0) and MLP_class0['__init__'] is __init__0 and MLP_class0['forward'] is forward0): return None
-  if not (MLP_state0.keys().isdisjoint(absent1)): return None
-  if not (MLP_parameters0.keys().isdisjoint(absent2)): return None
-  if not (MLP_buffers0.keys().isdisjoint(absent3)): return None
-  if not (list(MLP_modules0) == ['norm', 'up', 'act', 'down'] and MLP_modules0['act'] is GELU0 and MLP_modules0['down'] is Linear0 and MLP_modules0['norm'] is LayerNorm0 and MLP_modules0['up'] is Linear1): return None
-  if not (LayerNorm_state0.keys().isdisjoint(absent4) and type(LayerNorm_state0['eps']) is float and LayerNorm_state0['eps'] == 1e-05 and tuple_snapshot0.matches(LayerNorm_state0['normalized_shape'])): return None
-  if not (LayerNorm_parameters0.keys().isdisjoint(absent5)): return None
-  if not (LayerNorm_buffers0.keys().isdisjoint(absent6)): return None
-  if not (list(LayerNorm_modules0) == []): return None
-  if not (Linear_state0.keys().isdisjoint(absent7)): return None
-  if not (Linear_parameters0.keys().isdisjoint(absent8)): return None
-  if not (Linear_buffers0.keys().isdisjoint(absent9)): return None
-  if not (list(Linear_modules0) == []): return None
-  if not (GELU_state0.keys().isdisjoint(absent10) and type(GELU_state0['approximate']) is str and GELU_state0['approximate'] == 'none'): return None
-  if not (GELU_parameters0.keys().isdisjoint(absent11)): return None
-  if not (GELU_buffers0.keys().isdisjoint(absent12)): return None
-  if not (list(GELU_modules0) == []): return None
-  if not (Linear_state1.keys().isdisjoint(absent13)): return None
-  if not (Linear_parameters1.keys().isdisjoint(absent14)): return None
-  if not (Linear_buffers1.keys().isdisjoint(absent15)): return None
-  if not (list(Linear_modules1) == []): return None
-  if not (globals0.keys().isdisjoint(absent16)): return None
+  if not (MLP_state0.keys().isdisjoint(absent1) and not MLP_parameters0 and not MLP_buffers0 and list(MLP_modules0) == ['norm', 'up', 'act', 'down'] and MLP_modules0['act'] is GELU0 and MLP_modules0['down'] is Linear0 and MLP_modules0['norm'] is LayerNorm0 and MLP_modules0['up'] is Linear1): return None
+  if not (LayerNorm_state0.keys().isdisjoint(absent2) and type(LayerNorm_state0['eps']) is float and LayerNorm_state0['eps'] == 1e-05 and tuple_snapshot0.matches(LayerNorm_state0['normalized_shape']) and len(LayerNorm_parameters0) == 2 and not LayerNorm_buffers0 and not LayerNorm_modules0): return None
+  if not (Linear_state0.keys().isdisjoint(absent3) and len(Linear_parameters0) == 2 and not Linear_buffers0 and not Linear_modules0): return None
+  if not (GELU_state0.keys().isdisjoint(absent4) and type(GELU_state0['approximate']) is str and GELU_state0['approximate'] == 'none' and not GELU_parameters0 and not GELU_buffers0 and not GELU_modules0): return None
+  if not (Linear_state1.keys().isdisjoint(absent5) and len(Linear_parameters1) == 2 and not Linear_buffers1 and not Linear_modules1): return None
+  if not (globals0.keys().isdisjoint(absent6)): return None
   if not (forward0.__code__ is code0 and forward0.__defaults__ is None and forward0.__kwdefaults__ is None): return None
   if not (type(MLP0) is MLP1 and not MLP_state0['_forward_hooks'] and not MLP_state0['_forward_pre_hooks'] and not MLP_state0['_backward_hooks'] and not MLP_state0['_backward_pre_hooks']): return None
   if not (type(LayerNorm0) is LayerNorm1 and not LayerNorm_state0['_forward_hooks'] and not LayerNorm_state0['_forward_pre_hooks'] and not LayerNorm_state0['_backward_hooks'] and not LayerNorm_state0['_backward_pre_hooks']): return None
