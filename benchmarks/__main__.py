@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-BENCHMARKS = ("cache_hit", "first_call", "training", "tracing", "start_up")
+BENCHMARKS = ("cache_hit", "first_call", "training", "tracing", "operators", "start_up")
 
 for name in BENCHMARKS:
     print(f"\n{name.replace('_', ' ')}", flush=True)

@@ -68,7 +68,7 @@ def _combine(higher: torch.dtype | None, lower: torch.dtype | None) -> torch.dty
         return higher
     if higher.is_floating_point:  # a complex number takes the precision of the tensor
         return dtypes.corresponding_complex(higher)
-    return dtypes.promote(higher, lower)
+    return lower
 
 
 def promoted_dtype(*values: TensorProxy | Number, kind: Kind = Kind.DEFAULT) -> torch.dtype:

@@ -371,6 +371,8 @@ class Tracer(TorchFunctionMode):
         if (symbol := in_place.get(func)) is not None:
             return self.write(args[0], symbol, func, args, kwargs)
         if (symbol := reflected.get(func)) is not None:
+            if symbol is ltorch.matmul and not isinstance(args[1], torch.Tensor):
+                return NotImplemented  # Python has an error for it
             return self.call(symbol, func, args[::-1], kwargs)
         name = getattr(func, "__name__", "")
         if name in ("__get__", "__set__", "__delete__"):

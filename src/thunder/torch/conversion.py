@@ -145,6 +145,10 @@ def copy(self: TensorProxy, src: TensorProxy | Number, non_blocking: bool = Fals
     if is_number(src):
         copied = prims.full(self.shape, clang.convert(src, self.dtype), self.dtype, self.device)
     else:
+        shape = clang.broadcast_shapes(self.shape, src.shape)
+        if shape != self.shape:
+            message = f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}"
+            raise RuntimeError(message)
         moved = clang.expand_to(_copied(src, self.dtype, self.device), self.shape)
         copied = prims.clone(moved) if moved is src or moved.shape != src.shape else moved
     return prims.overwrite(copied, self) if self.requires_grad and torch.is_grad_enabled() else copied
