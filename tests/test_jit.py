@@ -386,3 +386,52 @@ def test_a_callable_that_is_dropped_leaves_nothing_behind():
     gc.collect()
     assert kept() is None
     assert not [name for name in set(linecache.cache) - before if name.startswith("<thunder ")]
+
+
+def test_gradients_that_a_program_reads_are_those_of_each_call():
+    def trained(wrap):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(2, 2)
+        x, seen = torch.ones(1, 2, requires_grad=True), []
+
+        def step(x):
+            with torch.no_grad():
+                for p in model.parameters():
+                    if p.grad is not None:
+                        p.sub_(p.grad * 0.1)
+            return x.grad * 2 if x.grad is not None else x * 0, x.is_leaf
+
+        call = wrap(step)
+        for k in range(4):
+            model.zero_grad(set_to_none=k % 2 == 0)
+            if k == 2:
+                x.grad = None
+            if k < 3:
+                model(x * 1 if k == 1 else x.detach()).sum().backward()
+            seen += [call(x), call(x * 2)[1]]
+        return seen, [p.detach() for p in model.parameters()]
+
+    expected, found = trained(lambda f: f), trained(thunder.jit)
+    torch.testing.assert_close(found[1], expected[1])
+    for (a, is_leaf), (b, was_leaf) in zip(found[0][::2], expected[0][::2], strict=True):
+        torch.testing.assert_close(a, b)
+        assert is_leaf == was_leaf
+    assert found[0][1::2] == expected[0][1::2] == [False] * 4
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW])
+def test_a_program_that_steps_an_optimizer_is_run_plainly(optimizer):
+    def trained(wrap):
+        torch.manual_seed(0)
+        model = torch.nn.Linear(2, 2)
+        chosen = optimizer(model.parameters(), lr=0.1, **({"momentum": 0.9} if optimizer is torch.optim.SGD else {}))
+        call = wrap(lambda: chosen.step())
+        for _ in range(3):
+            chosen.zero_grad()
+            model(X[:, :2]).sum().backward()
+            call()
+        return [p.detach() for p in model.parameters()]
+
+    with pytest.warns(UserWarning, match="steps an optimizer"):
+        found = trained(thunder.jit)
+    torch.testing.assert_close(found, trained(lambda f: f))

@@ -364,7 +364,7 @@ def root(a: torch.Tensor, degree: float) -> torch.Tensor:
 
 @implements(ltorch.T)
 def T(self: torch.Tensor) -> torch.Tensor:
-    return self.permute(*reversed(range(self.ndim)))
+    return torch.permute(self, tuple(reversed(range(self.ndim))))
 
 
 @implements(ltorch.mT, ltorch.mH, ltorch.H)

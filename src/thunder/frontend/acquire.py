@@ -40,7 +40,7 @@ from thunder.frontend.dependence import (
     refill,
     slots_of,
 )
-from thunder.frontend.guards import Access, Prologue
+from thunder.frontend.guards import Access, Guard, Prologue
 from thunder.frontend.history import History
 from thunder.frontend.naming import assign_names
 from thunder.frontend.newborn import Newborn
@@ -311,7 +311,22 @@ class _Arguments:
 
     def access_of(self, x: torch.Tensor) -> Access:
         """Where a tensor that is no argument is kept; one found nowhere is held by the prologue itself."""
+        if (owner := self.tracer.gradients.get(id(x))) is not None:
+            return self.known_access(owner[1]).attribute("grad")
         return self.sources.find(x) or find_tensor(x, self.dependence) or Access("captured", Live(x, "captured"))
+
+    def known_access(self, x: torch.Tensor) -> Access:
+        if id(x) not in self.accesses:
+            self.accesses[id(x)] = self.access_of(x), None
+        return self.accesses[id(x)][0]
+
+    def require_autograd(self, x: torch.Tensor, name: str, answer: bool) -> None:
+        """What the program asked autograd about a tensor has the same answer; of objects, whether one is there."""
+        place = (self.prologue.fetch(self.known_access(x)), f".{name}")
+        if name != "is_leaf":
+            place = (*place, " is None")
+        subject = f"{self.known_access(x).name}.{name}"
+        self.prologue.require_all([Guard(subject, (*place, f" is {answer}"), place, answer)])
 
     def finish(self, written: list[Input], numbers: list[NumberProxy]) -> Trace:
         """The prologue: it checks the state and fetches and checks every tensor that the trace used or looked at."""
@@ -326,6 +341,8 @@ class _Arguments:
         for identity, i in inputs.items():
             access, _ = self.accesses[identity]
             outputs.append(self.prologue.require_tensor(access, i.real, i.proxy, varying(i.proxy.shape)))
+        for asked in self.tracer.asked:
+            self.require_autograd(*asked)
         for identity, real in self.tracer.examined.items():
             if identity not in inputs:
                 self.prologue.require_tensor(self.access_of(real), real)

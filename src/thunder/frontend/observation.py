@@ -7,6 +7,7 @@ knows them.
 import sys
 import threading
 from collections.abc import Callable
+from inspect import CO_VARARGS
 from types import CodeType, FrameType, FunctionType, MethodType, SimpleNamespace
 from typing import Any, Protocol
 
@@ -105,6 +106,8 @@ def _called_function(frame: FrameType) -> tuple[Any, Any]:
     """The function that runs in a frame, or what is known of it, and its first argument."""
     code = frame.f_code
     first = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    if not code.co_argcount and code.co_flags & CO_VARARGS:
+        first = next(iter(frame.f_locals.get(code.co_varnames[code.co_kwonlyargcount], ())), None)
     function = frame.f_globals.get(code.co_name)
     if getattr(function, "__code__", None) is code:
         return function, first

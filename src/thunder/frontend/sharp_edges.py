@@ -77,6 +77,12 @@ class SharpEdgePolicy:
         if variable is not None:
             self.dependence.reach(variable, NO_NAMES)
             return
+        if getattr(function, "__name__", "") == "step" and isinstance(first, torch.optim.Optimizer):
+            raise NotRepresentable(
+                f"The program steps an optimizer ({type(first).__name__}), whose state a trace does not hold.",
+                "Step it outside of the jitted function.",
+                self.source(),
+            )
         edge = sharp_edge(function, first)
         if edge is None or is_importing(sys._getframe(1)):
             return

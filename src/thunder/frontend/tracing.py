@@ -171,6 +171,8 @@ class Tracer(TorchFunctionMode):
         self.inputs: dict[int, Input] = {}  # the real tensors met, by identity
         self.evaluation = Evaluation(trace, self.real_input)
         self.examined: dict[int, torch.Tensor] = {}  # real tensors of which only metadata was asked
+        self.asked: list[tuple[torch.Tensor, str, Any]] = []  # attributes of real tensors, and what they were
+        self.gradients: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # read from .grad, and whose they are
         self.grafted: set[TensorProxy] = set()  # values written under no_grad to what requires gradients
         self.checkpoints = Checkpoints(trace)
         self.hints: list[tuple[BoundSymbol, CallSite]] = []
@@ -433,6 +435,13 @@ class Tracer(TorchFunctionMode):
             "Ask outside of the jitted function.",
             self.site().source,
         )
+
+    def is_set_to(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> bool:
+        """Whether two tensors are the same elements of one memory."""
+        a, b = map(self.handle_of, args)
+        if a is b or a.storage is not b.storage:
+            return a is b
+        return self.kept_memory(func, args, kwargs)
 
     def comparison(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> bool:
         """Whether tensors are equal, or close: a question about the value of what compares them."""
@@ -760,15 +769,43 @@ class Tracer(TorchFunctionMode):
             return func(*args)
         if name == "requires_grad":
             return self.handle_of(x).current().requires_grad if isinstance(x, Traced) else func(*args)
-        if name in ("grad_fn", "grad", "_base", "_grad", "_backward_hooks", "_post_accumulate_grad_hooks", "output_nr"):
+        if name in ("grad", "_grad", "is_leaf", "grad_fn"):
+            return self.of_autograd(name, func, x)
+        if name in ("_base", "_backward_hooks", "_post_accumulate_grad_hooks", "output_nr"):
             return None if isinstance(x, Traced) else func(*args)
-        if name == "is_leaf":
-            return not self.handle_of(x).current().requires_grad or not isinstance(x, Traced)
         if name == "_version":
             return self.handle_of(x).storage.version
         if name == "data":
             return self.record(torch.Tensor.detach, args, {})
         return self.opaque(func, args, {})
+
+    def of_autograd(self, name: str, func: Callable, x: torch.Tensor) -> Any:
+        """What torch's autograd knows of a tensor: asked of the real one, and by the prologue of every later call."""
+        handle = self.handle_of(x) if isinstance(x, Traced) else None
+        real = x if handle is None else handle.input and handle.input.real
+        if name in ("grad", "_grad"):
+            if real is None:
+                return None
+            answer = func(real)
+            self.asked.append((real, name, answer is None))
+            if answer is not None:
+                self.gradients[id(answer)] = answer, real
+            return answer
+        if real is None or (handle is not None and handle.current() is not handle.input.proxy):
+            answer = self.handle_of(x).current().requires_grad
+            is_known = name == "is_leaf" or not answer
+            answer = not answer if name == "is_leaf" else None
+        else:
+            answer = func(real)
+            is_known = name == "is_leaf" or answer is None
+            self.asked.append((real, name, answer is None if name == "grad_fn" else answer))
+        if not is_known:
+            raise NotRepresentable(
+                "The program asks how a tensor was computed (grad_fn).",
+                "Ask outside of the jitted function.",
+                self.site().source,
+            )
+        return answer
 
     def examine(self, x: Any) -> None:
         """The program asked for metadata of a real tensor: the trace depends on it."""
@@ -858,6 +895,7 @@ _handlers: dict[Callable, _Handler] = {
     torch.Tensor.__reduce_ex__: Tracer.pickled,
     torch.Tensor.__deepcopy__: Tracer.deep_copy,
     torch.Tensor.__contains__: Tracer.contains,
+    torch.Tensor.is_set_to: Tracer.is_set_to,
     **dict.fromkeys(MEMORY_METHODS, Tracer.kept_memory),
     **dict.fromkeys(SHAPE_METHODS | in_place_view.keys(), Tracer.change_of_shape),
     **dict.fromkeys((torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor.__str__), Tracer.text),

@@ -107,10 +107,12 @@ def T(self: TensorProxy) -> TensorProxy:
 @torchsymbol("Tensor.mT.__get__", "adjoint", "Tensor.adjoint")
 def mT(self: TensorProxy) -> TensorProxy:
     """`self.mT`: the last two dimensions swapped."""
-    if self.ndim < 2:
+    if self.ndim == 1:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
     if self.dtype.is_complex:
         raise NotImplementedError("mT of complex tensors")
+    if self.ndim == 0:
+        return prims.permute(self, ())
     return clang.transpose(self, -2, -1)
 
 
