@@ -87,6 +87,12 @@ def test_of_losses(name: str, reduction: str):
     assert_as_eager(lambda x, y: getattr(F, name)(x, y, reduction=reduction), *PAIRS)
 
 
+def test_of_losses_of_infinite_differences():
+    x, y = torch.tensor([0.0, float("inf"), -1.0, 2.0]), torch.tensor([float("inf"), 0.0, -float("inf"), 2.5])
+    for function in (F.huber_loss, F.smooth_l1_loss, lambda x, y: F.smooth_l1_loss(x, y[:1], beta=0.0)):
+        assert_as_eager(function, x, y)
+
+
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 def test_of_the_cross_entropy_of_certain_events(reduction: str):
     p = torch.tensor([0.0, 1, 0.5, 0.25])

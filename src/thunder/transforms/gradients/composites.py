@@ -274,5 +274,14 @@ def _im2col(
 
 
 @gradient(ltorch.col2im)
-def _col2im(g: TensorProxy, out: TensorProxy, input: TensorProxy, output_size: Sizes, *blocks: Sizes) -> Grads:
-    return (ltorch.im2col(g, *blocks),)
+def _col2im(
+    g: TensorProxy,
+    out: TensorProxy,
+    input: TensorProxy,
+    output_size: Sizes,
+    kernel_size: Sizes,
+    dilation: Sizes = 1,
+    padding: Sizes = 0,
+    stride: Sizes = 1,
+) -> Grads:
+    return (ltorch.im2col(g, kernel_size, dilation, padding, stride),)

@@ -141,3 +141,48 @@ def _binary_cross_entropy(
     of_input = share * (x - t) / clang.maximum((1 - x) * x, 1e-12)
     of_target = share * (clang.log1p(-x) - clang.log(x))
     return clang.convert(of_input, input.dtype), clang.convert(of_target, target.dtype), None
+
+
+def _of_bounded(
+    g: TensorProxy, input: TensorProxy, target: TensorProxy, reduction: str, bound: float, scale: float
+) -> Grads:
+    """Of a loss whose slope is `scale` times the difference, which counts up to `bound`."""
+    dtype = dtypes.compute_dtype(clang.result_type(input, target))
+    difference = clang.convert(input, dtype) - clang.convert(target, dtype)
+    bounded = clang.where(clang.ge(difference, bound), bound, difference)
+    bounded = clang.where(clang.le(difference, -bound), -bound, bounded)
+    share = clang.convert(g, dtype)
+    share = share / max(difference.numel, 1) if reduction == "mean" else share
+    of_input = share * bounded * scale
+    return _both(g, input, target, of_input, -of_input)
+
+
+@gradient(ltorch.huber_loss)
+def _huber_loss(
+    g: TensorProxy,
+    out: TensorProxy,
+    input: TensorProxy,
+    target: TensorProxy,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: None = None,
+) -> Grads:
+    return _of_bounded(g, input, target, reduction, delta, 1.0)
+
+
+@gradient(ltorch.smooth_l1_loss)
+def _smooth_l1_loss(
+    g: TensorProxy,
+    out: TensorProxy,
+    input: TensorProxy,
+    target: TensorProxy,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Grads:
+    if beta == 0:
+        difference = clang.sign(input - target)
+        share = g / max(difference.numel, 1) if reduction == "mean" else g
+        return _both(g, input, target, share * difference, -(share * difference))
+    return _of_bounded(g, input, target, reduction, beta, 1.0 / beta)
