@@ -145,6 +145,28 @@ def test_a_distance_that_is_a_module_is_traced_and_trained():
     assert {s.symbol.module for s in thunder.last_traces(jitted)[0].bound_symbols} <= {"ltorch", "prims"}
 
 
+@pytest.mark.parametrize("layer", [nn.Embedding, nn.EmbeddingBag])
+@pytest.mark.parametrize("norm_type", [1.0, 2.0])
+def test_rows_that_are_too_long_are_scaled_and_trained(layer, norm_type):
+    torch.manual_seed(SEED)
+    module, index = layer(10, 3, max_norm=0.5, norm_type=norm_type), torch.tensor([[1, 2], [2, 7]])
+    eager = copy.deepcopy(module)
+    jitted = thunder.jit(module)
+    for _ in range(2):
+        assert_same(gradients(module, jitted, (index,), {}), gradients(eager, eager, (index,), {}))
+        assert_same(dict(module.state_dict()), dict(eager.state_dict()))
+    assert ran_compiled(jitted)
+
+
+@pytest.mark.parametrize("hidden", [[[0, 0, 1], [0, 1, 1]], [[0, 0, 1], [1, 0, 0]]], ids=["in front", "not in front"])
+@pytest.mark.filterwarnings("ignore")
+def test_an_encoder_that_nests_tensors_gives_what_it_gives_in_eager(hidden):
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=True).eval()
+    mask = torch.tensor(hidden).bool()
+    as_eager(encoder, torch.randn(2, 3, 8), src_key_padding_mask=mask)
+
+
 def test_a_lazy_module_gets_its_parameters_at_the_first_call_and_is_compiled_at_the_next():
     lazy = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.ReLU(), nn.Flatten(), nn.LazyLinear(2))
     jitted, x = thunder.jit(lazy), torch.randn(2, 3, 6, 6)

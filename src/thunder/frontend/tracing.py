@@ -30,6 +30,7 @@ from thunder.core.recording import current_recorder, recording
 from thunder.core.symbol import BoundSymbol, Symbol, map_proxies, unique_proxies
 from thunder.core.trace import Trace
 from thunder.core.views import view_steps
+from thunder.frontend import module_calls
 from thunder.frontend.aliasing import Handle
 from thunder.frontend.arithmetic import Numbers
 from thunder.frontend.autograd_calls import Checkpoints, FunctionCall, tracing_autograd_calls
@@ -47,7 +48,6 @@ from thunder.frontend.opaque import (
 from thunder.frontend.provenance import CallSite, call_site
 from thunder.frontend.torch_state import autocast_state
 from thunder.torch.autocast import UnderAutocast, cast_arguments, concerns
-from thunder.torch.distances import triplet_margin_with_distance_loss
 from thunder.torch.language import in_place, in_place_view, inplace_argument, reflected, torch_functions, updates
 
 
@@ -337,11 +337,6 @@ class Tracer(TorchFunctionMode):
         finally:
             self.observer.pause()
             self.is_unobserved = True
-
-    def triplet_loss(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A loss that calls a function of the program: it is traced, not the call."""
-        with self.program_runs():
-            return triplet_margin_with_distance_loss(*args, **kwargs)
 
     def recall(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         """What a facade can still tell where its program does not run: in another thread, or later."""
@@ -890,7 +885,7 @@ _handlers: dict[Callable, _Handler] = {
     **dict.fromkeys(COMPARISONS, Tracer.comparison),
     **dict.fromkeys(FOREIGN_METHODS, Tracer.foreign),
     **dict.fromkeys(LAZINESS_METHODS, Tracer.laziness),
-    torch.nn.functional.triplet_margin_with_distance_loss: Tracer.triplet_loss,
+    **module_calls.HANDLERS,
     torch.Tensor.data_ptr: Tracer.address,
     torch.Tensor.__reduce_ex__: Tracer.pickled,
     torch.Tensor.__deepcopy__: Tracer.deep_copy,
