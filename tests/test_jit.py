@@ -419,6 +419,22 @@ def test_gradients_that_a_program_reads_are_those_of_each_call():
     assert found[0][1::2] == expected[0][1::2] == [False] * 4
 
 
+@pytest.mark.parametrize("part", [lambda w: w, lambda w: w[0]])
+def test_a_write_to_a_leaf_raises_where_it_happens(part):
+    def program(w, log):
+        try:
+            part(w).add_(1)
+        except RuntimeError as e:
+            log.append(str(e))
+        return w * 2
+
+    logs = [], []
+    for call, log in zip((program, thunder.jit(program)), logs):
+        for w in (X.clone(), X.clone().requires_grad_(), X.clone().requires_grad_() * 1):
+            call(w, log)
+    assert logs[0] == logs[1] and len(logs[0]) == 1
+
+
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW])
 def test_a_program_that_steps_an_optimizer_is_run_plainly(optimizer):
     def trained(wrap):

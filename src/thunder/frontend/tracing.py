@@ -698,9 +698,20 @@ class Tracer(TorchFunctionMode):
                 "Use the operation that returns a new tensor, or write to the base.",
                 self.site().source,
             )
+        self.refuse_leaf(handle)
         before = len(self.trace.bound_symbols)
         handle.write(self.with_history(handle, value))
         self.stamp(before, {})
+
+    def refuse_leaf(self, handle: Handle) -> None:
+        """Torch's error where the program writes to a leaf that requires gradients, which its backward would miss."""
+        source = handle.base.input
+        if source is None or not (source.real.requires_grad and torch.is_grad_enabled()) or handle.is_cut_off():
+            return
+        self.asked.append((source.real, "is_leaf", source.real.is_leaf))
+        if source.real.is_leaf:
+            what = "a leaf Variable" if handle.parent is None else "a view of a leaf Variable"
+            raise self.annotated(RuntimeError(f"{what} that requires grad is being used in an in-place operation."))
 
     def with_history(self, handle: Handle, value: TensorProxy) -> TensorProxy:
         """`value`, which a tensor gets by a write, with the gradients that this tensor then has."""
