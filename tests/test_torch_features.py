@@ -87,7 +87,11 @@ def change_of_shape(a):
     return b
 
 
-PLAIN = {"a change of shape in place": change_of_shape}
+PLAIN = {
+    "a change of shape in place": change_of_shape,
+    "jvp": lambda a: torch.func.jvp(torch.sin, (a,), (a,)),
+    "jacfwd": lambda a: torch.func.jacfwd(torch.sin)(a[0]),
+}
 
 
 def tensors(tree):

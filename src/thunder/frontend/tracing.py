@@ -298,6 +298,13 @@ class Tracer(TorchFunctionMode):
             self.site().source,
         )
 
+    def forward_mode(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        raise NotRepresentable(
+            "Derivatives in forward mode inside the jitted function go along with its tensors, unseen.",
+            "Compute them outside of the jitted function.",
+            self.site().source,
+        )
+
     def hook_inside(self, func: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
         raise self.hook(f"{_called(func)} inside the jitted function")
 
@@ -620,7 +627,9 @@ class Tracer(TorchFunctionMode):
         It must neither write to them nor draw random numbers. Beside the result: for each tensor of it, the argument
         that it shares memory with, if any.
         """
-        copies = {p: value.detach().clone().requires_grad_(p.requires_grad) for p, value in values.items()}
+        copies = {p: value.detach().clone() for p, value in values.items()}
+        for p in (p for p in copies if p.requires_grad):
+            copies[p].requires_grad_()
         versions = [x._version for x in copies.values()]
         real_args, real_kwargs = map_proxies((args, kwargs), copies)
         try:
@@ -911,6 +920,7 @@ _handlers: dict[Callable, _Handler] = {
     torch.Tensor.register_hook: Tracer.hook_inside,
     torch.Tensor.retain_grad: Tracer.hook_inside,
     torch.Tensor.register_post_accumulate_grad_hook: Tracer.hook_inside,
+    torch._make_dual: Tracer.forward_mode,
     torch.autograd.grad: Tracer.gradients_inside,
     torch.autograd.backward: Tracer.gradients_inside,
 }
