@@ -221,6 +221,25 @@ add(
 )
 add("select", [((4, 8), f32), ((), i64)], lambda a, index: prims.select(a, index, 0))
 add("take_one", [((4, 8), f32), ((), i64)], lambda a, index: prims.take(a, index, 1))
+add("take_computed", [((4, 8), f32), ((3,), i64)], lambda a, i: [e := prims.exp(a), prims.take(e, i, 1)])
+add("take_of_sums", [((4, 8), f32), ((3,), i64)], lambda a, i: prims.take(prims.sum(a, (1,)), i, 0))
+add("index_computed", [((4, 8), f32), ((2, 3), i64)], lambda a, i: prims.index(prims.exp(a), (None, i)))
+add("select_computed", [((4, 8), f32), ((), i64)], lambda a, i: prims.select(prims.exp(a), i, 0))
+add("slice_one_computed", [((4, 8), f32)], lambda a: prims.slice(prims.exp(a), (0, 3), (4, 4), (1, 1)))
+add("argmax_computed", [((4, 8), f32)], lambda a: [e := prims.exp(a), prims.argmax(e, 1)])
+add("parts_of_input", [((4, 8), c64)], lambda a: [prims.view_as_real(a), prims.real(a), prims.neg(a)])
+add("complex_of_computed", [((4, 8, 2), f32)], lambda a: prims.view_as_complex(prims.exp(a)))
+add(
+    "scattered_into_computed",
+    [((4, 8), f32), ((2, 5), f32)],
+    lambda a, b: prims.slice_scatter(prims.exp(a), prims.neg(b), (1, 0), (3, 5), (1, 1)),
+)
+add("scattered_row", [((4, 8), f32), ((1, 8), f32)], lambda a, b: prims.slice_scatter(a, b, (2, 0), (3, 8), (1, 1)))
+add(
+    "scattered_into_one",
+    [((1, 8), bf16), ((1, 3), bf16)],
+    lambda a, b: prims.slice_scatter(a, b, (0, 2), (1, 5), (1, 1)),
+)
 add("take_of_vector", [((40,), f32), ((3,), i32)], lambda a, index: prims.take(a, index, 0))
 add("reshape_permute", [((4, 8), f32)], lambda a: prims.neg(prims.permute(prims.reshape(a, (2, 2, 8)), (2, 0, 1))))
 add("broadcast", [((4, 8), f32)], lambda a: prims.exp(prims.broadcast_in_dim(a, (4, 3, 8), (0, 2))))

@@ -86,7 +86,9 @@ def run_by_torch(definition: Definition, inputs: list[torch.Tensor]) -> list[tor
     return [values[x] for x in definition.outputs]
 
 
-@pytest.mark.parametrize("name", [name for name in regions if name.startswith(("argmax", "argmin"))])
+@pytest.mark.parametrize(
+    "name", [name for name in regions if name.startswith(("argmax_", "argmin_")) and "computed" not in name]
+)
 def test_extrema_are_found_where_torch_finds_them(name: str):
     """Equal ones, infinities and NaN among them."""
     a = torch.randint(-2, 3, (4, 8, 16), generator=torch.Generator().manual_seed(0)).to(regions[name].inputs[0][1])

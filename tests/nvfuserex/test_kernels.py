@@ -9,6 +9,8 @@ from regions import regions
 # Rename memory only; add up across blocks; keep a block's row in its threads; several kernels: not for one thread.
 WITHOUT_HOST_RUN = {"views", "sum_outer", "softmax", "sum_1", "gather_computed", "gather_sums"}
 WITHOUT_HOST_RUN |= {name for name in regions if name.startswith(("argmax", "argmin"))}  # see test_definitions.py
+WITHOUT_HOST_RUN |= {"take_computed", "take_of_sums", "index_computed", "select_computed", "slice_one_computed"}
+WITHOUT_HOST_RUN |= {"complex_of_computed", "parts_of_input"}
 
 
 @pytest.mark.parametrize("name", regions)
