@@ -213,15 +213,49 @@ def test_old_specializations_are_found_among_many():
     assert (thunder.cache_misses(jitted), thunder.cache_hits(jitted)) == (7, 7)
 
 
-def test_where_gradients_go_through_numbers_these_are_constants():
-    jitted, x = symbolic(lambda x, n: ((x * n).sum(), n + 1)), X.clone().requires_grad_()
-    for n in (2, 3, 2):
-        x.grad = None
-        loss, more = jitted(x, n)
-        loss.backward()
-        same(x.grad, torch.full_like(X, float(n)))
-        assert more == n + 1
-    assert thunder.cache_misses(jitted) == 2
+# Programs of a tensor that requires gradients and a number, and how often they are compiled for 2, 3 and 5.
+DIFFERENTIATED = {
+    "x * n": 1,
+    "x * n + n * 2": 1,
+    "x / n": 1,
+    "n - x": 1,
+    "n / x": 1,
+    "(x - n).pow(2).mean()": 1,
+    "x.clamp(-n / 4, n / 4)": 1,
+    "F.leaky_relu(x, n * 0.1)": 1,
+    "torch.where(x > 0, x * n, n)": 1,
+    "torch.logsumexp(x * n, 1)": 1,
+    "(F.gelu(x * n) + n).softmax(-1)": 1,
+    "x * (1 / (x.detach().norm().item() + n))": 1,
+    "x / x.detach().abs().max().item() * n": 1,
+    "x.abs() ** n": 3,
+    "x.view(-1)[n] * n": 3,
+}
+
+
+@pytest.mark.parametrize("text", DIFFERENTIATED)
+def test_gradients_go_through_numbers(text):
+    program = eval(f"lambda x, n: {text}", {"torch": torch, "F": F})
+    jitted = symbolic(program)
+    for n in (2, 3, 5):
+        x, y = (X * n + 0.1).requires_grad_(), (X * n + 0.1).requires_grad_()
+        found, expected = jitted(x, n), program(y, n)
+        same(found.detach(), expected.detach())
+        found.sum().backward(), expected.sum().backward()
+        same(x.grad, y.grad)
+    assert thunder.cache_misses(jitted) == DIFFERENTIATED[text]
+
+
+def test_steps_that_are_scaled_by_what_item_gives_are_compiled_once():
+    def clipped(x):
+        return x * (1 / max(x.detach().norm().item(), 1e-6))
+
+    jitted = thunder.jit(clipped)
+    for factor in range(1, 12):
+        x, y = (X * factor).requires_grad_(), (X * factor).requires_grad_()
+        jitted(x).sum().backward(), clipped(y).sum().backward()
+        same(x.grad, y.grad)
+    assert thunder.cache_misses(jitted) == 1 and thunder.compile_stats(jitted).plain is None
 
 
 def test_numbers_beside_gradients_stay_symbolic():

@@ -23,6 +23,7 @@ import thunder.executors  # noqa: F401  registers the executors
 from thunder.core import prims
 from thunder.core.errors import NotRepresentable, NumbersMustBeConstant, ThunderError, ValueChanged
 from thunder.core.module import ThunderModule
+from thunder.core.numbers import is_of_numbers
 from thunder.core.observing import current_observer
 from thunder.core.options import CacheOption, DebugOptions, SharpEdges, did_you_mean, resolve
 from thunder.core.printing import Line, compile_trace, print_trace
@@ -33,7 +34,6 @@ from thunder.executors import torch_autograd
 from thunder.executors.passes import transform_for_execution
 from thunder.extend import Executor, OperatorExecutor, get_default_executors, get_executor
 from thunder.frontend.acquire import Acquired, Symbolic, acquire
-from thunder.frontend.arithmetic import differentiates_by_numbers, is_of_numbers
 from thunder.frontend.guards import without_guards
 from thunder.frontend.history import Entry, History
 from thunder.frontend.reasons import guard_failure, state_change
@@ -410,9 +410,9 @@ class Compiled:
         try:
             specialization = self.specialization(state, acquired, start)
         except Exception:
-            if not acquired.has_sizes:
+            if not acquired.has_numbers:
                 raise
-            acquired = self.acquire(args, kwargs, choices[2:])
+            acquired = self.acquire(args, kwargs, choices[2:] if acquired.has_sizes else choices[-1:])
             specialization = self.specialization(state, acquired, start)
         self.stats.cache_misses += 1  # a call that cannot be compiled is none
         self.stats.show(specialization)  # hits of other threads may have shown theirs meanwhile
@@ -442,7 +442,9 @@ class Compiled:
                 traces.append(new)
         if acquired.needs_gradients:
             known = {p for statement in traces[0].bound_symbols for p in statement.outputs}
-            differentiated = differentiate(traces[-1], acquired.written, known, self.data.has_own_implementation)
+            differentiated = differentiate(
+                traces[-1], acquired.written, known, self.data.has_own_implementation, acquired.numbers
+            )
             traces.append(differentiated.forward)
             backward = torch_autograd.Backward(differentiated, self.stages, compile_backward)
         traces += self.stages(traces[-1])[1:]
@@ -481,9 +483,7 @@ class Compiled:
                 if acquired.has_effects and not isinstance(e, ThunderError):
                     raise _RaisesAfterEffects from e
                 raise
-            if not acquired.needs_gradients:
-                break
-            if not (acquired.has_sizes or differentiates_by_numbers(acquired.computation)):
+            if not (acquired.needs_gradients and acquired.has_sizes):
                 break
         return acquired
 
@@ -561,8 +561,8 @@ def jit(
             program depends on, but for the values of tensors, stays as it is; "symbolic values" takes ints and floats
             for inputs, among the arguments and in globals, closures and attributes of the user's objects, and the sizes
             of row-major tensors among the arguments but for 0 and 1. It compiles anew only where the program decides
-            otherwise by one (compares it, counts to it, makes a text of it), or trains by it. Where gradients are
-            needed, sizes and what is no argument are constants.
+            otherwise by one (compares it, counts to it, makes a text of it). Where gradients are needed, sizes and
+            numbers that are no arguments are constants, and so are those that the rule of a gradient decides by.
         transforms: functions from trace to trace, run before the transform for execution.
         debug_options: see `thunder.DebugOptions`.
         sharp_edges: what to do where a program has an effect that a trace cannot repeat, or reads what cannot be

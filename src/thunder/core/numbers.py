@@ -13,8 +13,25 @@ import torch
 
 from thunder.core.polynomials import Polynomial
 from thunder.core.proxies import NumberProxy
+from thunder.core.symbol import Symbol
 
 Number = int | float
+
+
+_symbols: dict[Callable, Symbol] = {}
+
+
+def symbol_of(function: Callable) -> Symbol:
+    """The operation of a trace that calls `function` of numbers."""
+    if function not in _symbols:
+        module = "operator" if function.__module__ == "_operator" else function.__module__
+        _symbols[function] = Symbol(function.__name__, module, is_prim=True, implementation=function)
+    return _symbols[function]
+
+
+def is_of_numbers(symbol: Symbol) -> bool:
+    """Whether an operation of a trace computes a number from numbers."""
+    return symbol is _symbols.get(symbol.implementation)
 
 
 class Arithmetic(Protocol):

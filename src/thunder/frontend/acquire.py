@@ -70,6 +70,7 @@ class Acquired:
         has_numbers: whether numbers that the program took are symbolic in the trace.
         has_effects: whether the program, which raised, had changed state until then.
         sizes: the sizes that are.
+        numbers: the numbers of the computation, and what they are in this call.
     """
 
     computation: Trace = field(default_factory=lambda: Trace("computation"))
@@ -84,6 +85,7 @@ class Acquired:
     has_numbers: bool = False
     has_effects: bool = False
     sizes: Sizes | None = None
+    numbers: dict[NumberProxy, int | float] = field(default_factory=dict)
 
     @property
     def has_sizes(self) -> bool:
@@ -176,7 +178,7 @@ def _acquire(
             arguments.take_back()
             tracer.numbers.is_closed = True
             acquired.has_numbers, acquired.sizes = tracer.numbers.is_used, tracer.numbers.sizes
-            numbers = tracer.numbers.taken()
+            numbers, acquired.numbers = tracer.numbers.taken(), tracer.numbers.values()
             acquired.computation.args = (*(i.proxy for i in tracer.inputs.values()), *(p for p, _ in numbers))
             assign_names(acquired.computation, tracer.hints)
     if tracer.numbers.sizes.are_used and tracer.numbers.sizes.are_refused:

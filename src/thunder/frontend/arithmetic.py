@@ -20,11 +20,13 @@ from thunder.core.numbers import (
     SymbolicNumber,
     SymbolicSize,
     constant,
+    is_of_numbers,
     map_numbers,
+    symbol_of,
 )
-from thunder.core.proxies import NumberProxy, TensorProxy
+from thunder.core.proxies import NumberProxy
 from thunder.core.recording import current_recorder
-from thunder.core.symbol import BoundSymbol, Symbol, unique_proxies
+from thunder.core.symbol import BoundSymbol, unique_proxies
 from thunder.core.trace import Trace
 from thunder.frontend.guards import Access, Guard, Prologue, same_value
 from thunder.frontend.sizes import Sizes
@@ -42,22 +44,6 @@ _TEXTS: dict[Callable, tuple[str, ...]] = {
     operator.neg: ("(-", ")"), operator.pos: ("(+", ")"), operator.invert: ("(~", ")"), operator.abs: ("abs(", ")"),
     int: ("int(", ")"), float: ("float(", ")"),
 }  # fmt: skip
-
-_symbols: dict[Callable, Symbol] = {}
-
-
-def _symbol(function: Callable) -> Symbol:
-    """The operation of a trace that calls `function` of numbers."""
-    if function not in _symbols:
-        module = "operator" if function.__module__ == "_operator" else function.__module__
-        _symbols[function] = Symbol(function.__name__, module, is_prim=True, implementation=function)
-    return _symbols[function]
-
-
-def is_of_numbers(symbol: Symbol) -> bool:
-    """Whether an operation of a trace computes a number from numbers."""
-    return symbol is _symbols.get(symbol.implementation)
-
 
 @lru_cache(maxsize=16384)
 def _asks_types(code: CodeType) -> bool:
@@ -215,8 +201,8 @@ class Numbers:
     def take_back(self, start: int) -> None:
         """Take the statements from `start` on out of the trace, but for conditions and what these are computed from."""
         statements = self.trace.bound_symbols
-        ours = {*_symbols.values(), prims.check_value, prims.item}
-        statements[start:] = [s for s in statements[start:] if s.symbol in ours]
+        ours = (prims.check_value, prims.item)
+        statements[start:] = [s for s in statements[start:] if s.symbol in ours or is_of_numbers(s.symbol)]
 
     def value_of(self, number: SymbolicNumber) -> Number:
         if self.is_elsewhere():
@@ -246,7 +232,7 @@ class Numbers:
         recorder = current_recorder()
         before = len(self.trace.bound_symbols)
         proxy = NumberProxy(recorder.new_name(), kind)
-        recorder.keep(BoundSymbol(_symbol(function), self.named(operands), {}, proxy))
+        recorder.keep(BoundSymbol(symbol_of(function), self.named(operands), {}, proxy))
         self.tracer.stamp(before, {})
         return proxy
 
@@ -260,6 +246,10 @@ class Numbers:
         """Nested arguments with the values of numbers, which are conditions from now on."""
         return map_numbers(tree, SymbolicNumber, SymbolicNumber.constant) if self.is_used else tree
 
+    def values(self) -> dict[NumberProxy, Number]:
+        """What the numbers of the trace are in this call."""
+        return {p: x for p, x in self.tracer.evaluation.values.items() if isinstance(p, NumberProxy)}
+
     def taken(self) -> list[tuple[NumberProxy, Number]]:
         """Those from arguments that the trace, which is complete, takes."""
         statements = self.trace.bound_symbols
@@ -267,15 +257,6 @@ class Numbers:
         used.update(p for statement in statements for leaf in statement.leaves() for p in leaf.inputs)
         used.update(unique_proxies(self.trace.output))
         return [(p, x) for p, x in self.inputs if p in used]
-
-
-def differentiates_by_numbers(trace: Trace) -> bool:
-    """Whether a symbolic number is an operand where gradients go through: their rules take constants."""
-    return any(
-        any(isinstance(p, NumberProxy) for p in statement.inputs)
-        and any(isinstance(p, TensorProxy) and p.requires_grad for p in statement.outputs)
-        for statement in trace.bound_symbols
-    )
 
 
 def _key(x: Any) -> Any:

@@ -7,16 +7,18 @@ through what it is made of, which the backward computes again from the operation
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from thunder import clang
 from thunder.core.differentiability import REQUIRE, STOPS, differentiable_outputs
 from thunder.core.dtypes import is_complex, is_inexact
-from thunder.core.proxies import Proxy, TensorProxy
+from thunder.core.numbers import Number
+from thunder.core.proxies import NumberProxy, Proxy, TensorProxy
 from thunder.core.recording import current_recorder
 from thunder.core.region import is_region, region
 from thunder.core.symbol import BoundSymbol, SourceLine, Tag, map_proxies, unique_proxies
@@ -25,6 +27,7 @@ from thunder.transforms.dead_code_elimination import dead_code_elimination
 from thunder.transforms.gradients import HOLDS_FOR_COMPLEX_NUMBERS, augmented_rules, by_torch, gradient_rules, rewrites
 from thunder.transforms.gradients.elementwise import zeros_like
 from thunder.transforms.kept_graphs import with_kept_graph
+from thunder.transforms.number_operands import NumberOperands
 from thunder.transforms.rematerialization import cheapest
 
 FORWARD = "Augmented forward"
@@ -173,6 +176,7 @@ def differentiate(
     written: Iterable[Proxy] = (),
     known: set[Proxy] | None = None,
     stays: Callable[[BoundSymbol], bool] = lambda _: False,
+    numbers: Mapping[NumberProxy, Number] = MappingProxyType({}),
 ) -> Differentiated:
     """The forward and the backward of a computation, whose output is (results, values to write back).
 
@@ -181,11 +185,15 @@ def differentiate(
         known: the values whose `requires_grad` says whether gradients go through them; the others, which transforms
             have made, depend on what they are computed from. All, if left out.
         stays: whether an operation is to run as it is in the forward, whatever rules there are for what it computes.
+        numbers: the numbers of the trace, and what they are in the call that it was made for.
+
+    Raises:
+        UnsupportedError: if a rule must know a number, which is then to be a constant.
     """
     with PassTimer() as timer:
         forward = trace.derived([], FORWARD)
         with record(forward) as recorder:
-            builder = _Builder(recorder)
+            builder = _Builder(recorder, numbers)
             builder.known, builder.stays = known, stays
             builder.active.update(p for p in trace.args if isinstance(p, TensorProxy) and p.requires_grad)
             steps = builder.steps(trace.bound_symbols, forward.bound_symbols)
@@ -219,10 +227,12 @@ class _Builder:
         renamed: values that a rule computed, and the values of the trace that they are.
         known: the values whose `requires_grad` counts; all, if None.
         stays: whether an operation must run as it is.
+        numbers: gives what rules hold in the place of numbers.
     """
 
-    def __init__(self, recorder: TraceRecorder):
+    def __init__(self, recorder: TraceRecorder, numbers: Mapping[NumberProxy, Number] = MappingProxyType({})):
         self.recorder = recorder
+        self.numbers = NumberOperands(numbers)
         self.active: set[Proxy] = set()
         self.renamed: dict[Proxy, Proxy] = {}
         self.known: set[Proxy] | None = None
@@ -309,7 +319,8 @@ class _Builder:
 
     def rewritten(self, statement: BoundSymbol) -> list[BoundSymbol] | None:
         with self.scope() as recorded:
-            out = rewrites[statement.symbol](*statement.args, **statement.kwargs)
+            args, kwargs = self.numbers.opened((statement.args, statement.kwargs))
+            out = rewrites[statement.symbol](*args, **kwargs)
         return None if out is None else self.in_place_of(statement, recorded, out)
 
     def augmented(self, statement: BoundSymbol, emitted: list[BoundSymbol]) -> Step | None:
@@ -317,7 +328,8 @@ class _Builder:
         if not _takes(rule, 1, statement):
             return None
         with self.scope() as recorded:
-            made = rule(self.needs_gradient, *statement.args, **statement.kwargs)
+            args, kwargs = self.numbers.opened((statement.args, statement.kwargs))
+            made = rule(self.needs_gradient, *args, **kwargs)
         if made is None:
             return None
         out, pullback = made
@@ -335,7 +347,8 @@ class _Builder:
 
         def pull(grads: list[TensorProxy | None]) -> Gradients:
             g = _like(statement.output, grads)
-            return list(self.paired(arguments, rule(g, statement.output, *statement.args, **statement.kwargs)))
+            args, kwargs = self.numbers.opened((statement.args, statement.kwargs))
+            return list(self.paired(arguments, rule(g, statement.output, *args, **kwargs)))
 
         return Step(_tensors(statement), pull, statement.source)
 
@@ -432,7 +445,7 @@ def _without(statement: BoundSymbol, available: set[Proxy], recorder: TraceRecor
 def copied(p: Proxy, recorder: TraceRecorder) -> Proxy:
     """Another value of the kind of `p`."""
     if not isinstance(p, TensorProxy):
-        return type(p)(recorder.new_name())
+        return NumberProxy(recorder.new_name(), p.kind) if isinstance(p, NumberProxy) else type(p)(recorder.new_name())
     return TensorProxy(recorder.new_name(), shape=p.shape, dtype=p.dtype, device=p.device, strides=p.strides)
 
 
