@@ -52,9 +52,7 @@ def to_dtype(x: Any) -> torch.dtype:
     """The dtype of a tensor, proxy, Python number or number type, or the dtype itself."""
     if isinstance(x, torch.dtype):
         return x
-    if hasattr(x, "dtype"):
-        return x.dtype
-    kind = x if isinstance(x, type) else type(x)
+    kind = x if isinstance(x, type) else x.__class__
     if kind is bool:
         return torch.bool
     if kind is int:
@@ -63,6 +61,8 @@ def to_dtype(x: Any) -> torch.dtype:
         return torch.get_default_dtype()
     if kind is complex:
         return corresponding_complex(torch.get_default_dtype())
+    if hasattr(x, "dtype"):
+        return x.dtype
     raise TypeError(f"{x!r} has no dtype")
 
 
