@@ -57,6 +57,84 @@ def silu_backward(grad_output: TensorProxy, self: TensorProxy) -> TensorProxy:
     return clang.convert(g * sigmoid * (1.0 + x * (1.0 - sigmoid)), self.dtype)
 
 
+@torchsymbol("ops.aten.elu_backward")
+def elu_backward(
+    grad_output: TensorProxy,
+    alpha: float,
+    scale: float,
+    input_scale: float,
+    is_result: bool,
+    self_or_result: TensorProxy,
+) -> TensorProxy:
+    """Of elu, selu and celu: scale * x where positive, else alpha * scale * (exp(input_scale * x) - 1)."""
+    if is_result:
+        raise NotImplementedError("the gradient of elu from its result")
+    g, x = _wide(grad_output, self_or_result)
+    slope = clang.exp(x * input_scale if input_scale != 1 else x) * (input_scale * alpha * scale)
+    return clang.convert(g * clang.where(clang.le(x, 0), slope, float(scale)), self_or_result.dtype)
+
+
+@torchsymbol("ops.aten.softplus_backward")
+def softplus_backward(grad_output: TensorProxy, self: TensorProxy, beta: float, threshold: float) -> TensorProxy:
+    g, x = _wide(grad_output, self)
+    scaled = x * beta
+    return clang.convert(clang.where(scaled > threshold, g, g * clang.sigmoid(scaled)), self.dtype)
+
+
+@torchsymbol("ops.aten.mish_backward")
+def mish_backward(grad_output: TensorProxy, self: TensorProxy) -> TensorProxy:
+    g, x = _wide(grad_output, self)
+    inner = clang.tanh(clang.maximum(x, 0.0) + clang.log1p(clang.exp(-clang.abs(x))))
+    return clang.convert(g * (inner + x * clang.sigmoid(x) * (1 - inner * inner)), self.dtype)
+
+
+@torchsymbol("ops.aten.hardswish_backward")
+def hardswish_backward(grad_output: TensorProxy, self: TensorProxy) -> TensorProxy:
+    g, x = _wide(grad_output, self)
+    slope = clang.where(clang.lt(x, 3), x / 3 + 0.5, 1.0)
+    return clang.convert(clang.where(clang.le(x, -3), 0.0, g * slope), self.dtype)
+
+
+@torchsymbol("ops.aten.hardtanh_backward")
+def hardtanh_backward(grad_output: TensorProxy, self: TensorProxy, min_val: float, max_val: float) -> TensorProxy:
+    outside = clang.bitwise_or(clang.le(self, min_val), clang.ge(self, max_val))
+    return clang.where(outside, clang.convert(0, grad_output.dtype), grad_output)
+
+
+@torchsymbol("ops.aten.softshrink_backward")
+def softshrink_backward(grad_output: TensorProxy, self: TensorProxy, lambd: float) -> TensorProxy:
+    inside = clang.bitwise_and(clang.ge(self, -lambd), clang.le(self, lambd))
+    return clang.where(inside, clang.convert(0, grad_output.dtype), grad_output)
+
+
+def _bounded(
+    g: TensorProxy, a: TensorProxy, target: TensorProxy, reduction: int, bound: float, scale: float
+) -> TensorProxy:
+    """Of a loss whose slope is `scale` times the difference, at most `bound`; a reduction of 1 is the mean."""
+    dtype = a.dtype
+    g, a, target = _wide(g, a, target)
+    difference = a - target
+    slope = clang.where(clang.ge(difference, bound), bound, difference)
+    slope = clang.where(clang.le(difference, -bound), -bound, slope) * scale
+    return clang.convert((g / max(a.numel, 1) if reduction == 1 else g) * slope, dtype)
+
+
+@torchsymbol("ops.aten.huber_loss_backward")
+def huber_loss_backward(
+    grad_output: TensorProxy, self: TensorProxy, target: TensorProxy, reduction: int, delta: float
+) -> TensorProxy:
+    return _bounded(grad_output, self, target, reduction, delta, 1.0)
+
+
+@torchsymbol("ops.aten.smooth_l1_loss_backward")
+def smooth_l1_loss_backward(
+    grad_output: TensorProxy, self: TensorProxy, target: TensorProxy, reduction: int, beta: float
+) -> TensorProxy:
+    if not beta:
+        raise NotImplementedError("the gradient of smooth_l1_loss with beta=0")
+    return _bounded(grad_output, self, target, reduction, beta, 1.0 / beta)
+
+
 @torchsymbol("ops.aten._softmax_backward_data")
 def softmax_backward(grad_output: TensorProxy, output: TensorProxy, dim: int, input_dtype: torch.dtype) -> TensorProxy:
     g, out = _wide(grad_output, output)

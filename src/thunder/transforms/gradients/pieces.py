@@ -12,6 +12,7 @@ from thunder import clang
 from thunder.core import dtypes
 from thunder.core.proxies import TensorProxy
 from thunder.core.symbol import Symbol
+from thunder.torch import backward
 from thunder.transforms.gradients.elementwise import Grads
 from thunder.transforms.gradients.table import gradient
 
@@ -27,25 +28,6 @@ def _slope(symbol: Symbol, slope: Callable[..., TensorProxy], **defaults: Any) -
         return (clang.convert(clang.convert(g, dtype) * slope(x, **named), input.dtype),)
 
 
-def _of_elu(x: TensorProxy, alpha: float) -> TensorProxy:
-    return clang.where(clang.le(x, 0), clang.exp(x) * alpha, 1.0)
-
-
-def _of_selu(x: TensorProxy) -> TensorProxy:
-    alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
-    return clang.where(clang.le(x, 0), clang.exp(x) * (alpha * scale), scale)
-
-
-def _of_softplus(x: TensorProxy, beta: float, threshold: float) -> TensorProxy:
-    scaled = x * beta
-    return clang.where(scaled > threshold, 1.0, clang.sigmoid(scaled))
-
-
-def _of_mish(x: TensorProxy) -> TensorProxy:
-    inner = clang.tanh(clang.maximum(x, 0.0) + clang.log1p(clang.exp(-clang.abs(x))))
-    return inner + x * clang.sigmoid(x) * (1 - inner * inner)
-
-
 def _of_sinc(x: TensorProxy) -> TensorProxy:
     t = x * math.pi
     return clang.where(clang.eq(x, 0), 0.0, (t * clang.cos(t) - clang.sin(t)) / (t * x))
@@ -57,36 +39,46 @@ def _of_logit(x: TensorProxy, eps: float | None) -> TensorProxy:
     return clang.where(is_outside, outside, 1 / (x * (1 - x)))
 
 
-def _of_hardswish(x: TensorProxy) -> TensorProxy:
-    return clang.where(clang.le(x, -3), 0.0, clang.where(clang.lt(x, 3), x / 3 + 0.5, 1.0))
+_slope(ltorch.logsigmoid, lambda x: clang.sigmoid(-x))
+_slope(ltorch.sinc, _of_sinc)
+_slope(ltorch.logit, _of_logit, eps=None)
+_slope(ltorch.entr, lambda x: -1 - clang.log(x))
 
 
-def _stop(symbol: Symbol, stops: Callable[..., TensorProxy], **defaults: Any) -> None:
-    """The gradient of `symbol` passes, but where `stops(input, *arguments)` holds."""
+def _kernel(symbol: Symbol, backward_of: Callable[..., TensorProxy], **defaults: Any) -> None:
+    """The gradient of `symbol` by an operation that torch has a kernel for, of (gradient, input, *arguments)."""
 
     @gradient(symbol)
     def rule(g: TensorProxy, out: TensorProxy, input: TensorProxy, *args: Any, **kwargs: Any) -> Grads:
         named = defaults | dict(zip(defaults, args)) | {k: v for k, v in kwargs.items() if k in defaults}
-        return (clang.where(stops(input, **named), clang.convert(0, g.dtype), g),)
+        return (backward_of(g, input, **named),)
 
 
-def _reaches(x: TensorProxy, min_val: float, max_val: float) -> TensorProxy:
-    return clang.bitwise_or(clang.le(x, min_val), clang.ge(x, max_val))
+def _elu(g: TensorProxy, x: TensorProxy, alpha: float, scale: float = 1.0, input_scale: float = 1.0) -> TensorProxy:
+    return backward.elu_backward(g, alpha, scale, input_scale, False, x)
 
 
-_slope(ltorch.elu, _of_elu, alpha=1.0)
-_slope(ltorch.celu, lambda x, alpha: clang.where(clang.le(x, 0), clang.exp(x / alpha), 1.0), alpha=1.0)
-_slope(ltorch.selu, _of_selu)
-_slope(ltorch.softplus, _of_softplus, beta=1, threshold=20)
-_slope(ltorch.logsigmoid, lambda x: clang.sigmoid(-x))
-_slope(ltorch.mish, _of_mish)
-_slope(ltorch.hardswish, _of_hardswish)
-_slope(ltorch.sinc, _of_sinc)
-_slope(ltorch.logit, _of_logit, eps=None)
-_slope(ltorch.entr, lambda x: -1 - clang.log(x))
-_stop(ltorch.hardtanh, _reaches, min_val=-1.0, max_val=1.0)
-_stop(ltorch.relu6, lambda x: _reaches(x, 0, 6))
-_stop(ltorch.softshrink, lambda x, lambd: clang.bitwise_and(clang.ge(x, -lambd), clang.le(x, lambd)), lambd=0.5)
+_ALPHA, _SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+_kernel(ltorch.elu, _elu, alpha=1.0)
+_kernel(ltorch.celu, lambda g, x, alpha: _elu(g, x, alpha, 1.0, 1 / alpha), alpha=1.0)
+_kernel(ltorch.selu, lambda g, x: _elu(g, x, _ALPHA, _SCALE))
+_kernel(
+    ltorch.softplus,
+    lambda g, x, beta, threshold: backward.softplus_backward(g, x, beta, threshold),
+    beta=1,
+    threshold=20,
+)
+_kernel(ltorch.mish, backward.mish_backward)
+_kernel(ltorch.hardswish, backward.hardswish_backward)
+_kernel(
+    ltorch.hardtanh,
+    lambda g, x, min_val, max_val: backward.hardtanh_backward(g, x, min_val, max_val),
+    min_val=-1.0,
+    max_val=1.0,
+)
+_kernel(ltorch.relu6, lambda g, x: backward.hardtanh_backward(g, x, 0, 6))
+_kernel(ltorch.softshrink, lambda g, x, lambd: backward.softshrink_backward(g, x, lambd), lambd=0.5)
 
 
 def _both(g: TensorProxy, a: TensorProxy, b: TensorProxy, of_a: TensorProxy, of_b: TensorProxy) -> Grads:
@@ -143,17 +135,16 @@ def _binary_cross_entropy(
     return clang.convert(of_input, input.dtype), clang.convert(of_target, target.dtype), None
 
 
-def _of_bounded(
-    g: TensorProxy, input: TensorProxy, target: TensorProxy, reduction: str, bound: float, scale: float
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+
+
+def _of_loss(
+    backward_of: Callable[..., TensorProxy], g: TensorProxy, input: TensorProxy, target: TensorProxy, *args: Any
 ) -> Grads:
-    """Of a loss whose slope is `scale` times the difference, which counts up to `bound`."""
-    dtype = dtypes.compute_dtype(clang.result_type(input, target))
-    difference = clang.convert(input, dtype) - clang.convert(target, dtype)
-    bounded = clang.where(clang.ge(difference, bound), bound, difference)
-    bounded = clang.where(clang.le(difference, -bound), -bound, bounded)
-    share = clang.convert(g, dtype)
-    share = share / max(difference.numel, 1) if reduction == "mean" else share
-    of_input = share * bounded * scale
+    """Of a loss of the difference of two tensors, which are broadcast and promoted."""
+    dtype, shape = clang.result_type(input, target), clang.broadcast_shapes(input.shape, target.shape)
+    a, b = (clang.expand_to(clang.convert(x, dtype), shape) for x in (input, target))
+    of_input = backward_of(g, a, b, *args)
     return _both(g, input, target, of_input, -of_input)
 
 
@@ -167,7 +158,7 @@ def _huber_loss(
     delta: float = 1.0,
     weight: None = None,
 ) -> Grads:
-    return _of_bounded(g, input, target, reduction, delta, 1.0)
+    return _of_loss(backward.huber_loss_backward, g, input, target, _REDUCTIONS[reduction], delta)
 
 
 @gradient(ltorch.smooth_l1_loss)
@@ -185,4 +176,4 @@ def _smooth_l1_loss(
         difference = clang.sign(input - target)
         share = g / max(difference.numel, 1) if reduction == "mean" else g
         return _both(g, input, target, share * difference, -(share * difference))
-    return _of_bounded(g, input, target, reduction, beta, 1.0 / beta)
+    return _of_loss(backward.smooth_l1_loss_backward, g, input, target, _REDUCTIONS[reduction], beta)
