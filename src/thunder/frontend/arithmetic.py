@@ -45,6 +45,7 @@ _TEXTS: dict[Callable, tuple[str, ...]] = {
     int: ("int(", ")"), float: ("float(", ")"),
 }  # fmt: skip
 
+
 @lru_cache(maxsize=16384)
 def _asks_types(code: CodeType) -> bool:
     """Whether code calls `type`, which tells what stands for a number from a number."""

@@ -81,7 +81,7 @@ _kernel(ltorch.relu6, lambda g, x: backward.hardtanh_backward(g, x, 0, 6))
 _kernel(ltorch.softshrink, lambda g, x, lambd: backward.softshrink_backward(g, x, lambd), lambd=0.5)
 
 
-def _both(g: TensorProxy, a: TensorProxy, b: TensorProxy, of_a: TensorProxy, of_b: TensorProxy) -> Grads:
+def _both(a: TensorProxy, b: TensorProxy, of_a: TensorProxy, of_b: TensorProxy) -> Grads:
     """The gradients of two operands that were broadcast and promoted, from those of what they became."""
     return tuple(clang.convert(clang.sum_to(grad, x.shape), x.dtype) for x, grad in ((a, of_a), (b, of_b)))
 
@@ -94,7 +94,7 @@ def _product_with_logarithm(symbol: Symbol, logarithm: Callable[[TensorProxy], T
         a, b = (clang.convert(x, out.dtype) for x in (input, other))
         is_zero = clang.bitwise_and(clang.eq(a, 0), clang.le(b, -offset))
         of_a = g * clang.where(is_zero, 0.0, logarithm(b))
-        return _both(g, input, other, of_a, g * a / (b + offset if offset else b))
+        return _both(input, other, of_a, g * a / (b + offset if offset else b))
 
 
 _product_with_logarithm(ltorch.xlogy, clang.log, 0)
@@ -107,7 +107,7 @@ def _greatest(symbol: Symbol, wins: Callable[[TensorProxy, TensorProxy], TensorP
     @gradient(symbol)
     def rule(g: TensorProxy, out: TensorProxy, input: TensorProxy, other: TensorProxy) -> Grads:
         first = clang.bitwise_or(wins(input, other), clang.isnan(other))
-        return _both(g, input, other, clang.where(first, g, 0.0), clang.where(first, 0.0, g))
+        return _both(input, other, clang.where(first, g, 0.0), clang.where(first, 0.0, g))
 
 
 _greatest(ltorch.fmax, clang.ge)
@@ -145,7 +145,7 @@ def _of_loss(
     dtype, shape = clang.result_type(input, target), clang.broadcast_shapes(input.shape, target.shape)
     a, b = (clang.expand_to(clang.convert(x, dtype), shape) for x in (input, target))
     of_input = backward_of(g, a, b, *args)
-    return _both(g, input, target, of_input, -of_input)
+    return _both(input, target, of_input, -of_input)
 
 
 @gradient(ltorch.huber_loss)
@@ -175,5 +175,5 @@ def _smooth_l1_loss(
     if beta == 0:
         difference = clang.sign(input - target)
         share = g / max(difference.numel, 1) if reduction == "mean" else g
-        return _both(g, input, target, share * difference, -(share * difference))
+        return _both(input, target, share * difference, -(share * difference))
     return _of_loss(backward.smooth_l1_loss_backward, g, input, target, _REDUCTIONS[reduction], beta)
