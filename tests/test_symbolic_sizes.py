@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import json
 import math
 import weakref
 
@@ -12,6 +13,8 @@ from test_symbolic_values import same
 from torch import nn
 
 import thunder
+from thunder.examine import memory
+from thunder_cli.describe import describe_stage
 
 
 @pytest.fixture(autouse=True)
@@ -199,3 +202,10 @@ def test_a_compiled_program_keeps_no_argument():
     gc.collect()
     assert gone() is None
     assert "x_0" in str(thunder.last_traces(jitted)[0])
+
+
+def test_tools_tell_of_the_sizes_of_the_call():
+    jitted = check(lambda x: (x.view(x.shape[0], 2, -1) * 2).sum(0), of_sizes((3, 4)))
+    stage = json.loads(json.dumps(vars(describe_stage(thunder.last_traces(jitted)[0], 0))))
+    assert stage["values"]["x"] == {"type": "cpu f32[x_0, x_1]", "strides": [4, 1]}
+    assert memory(jitted).input_bytes == 3 * 4 * 4

@@ -110,14 +110,14 @@ class Specialization:
         if self.may_start_over:
             with same_randomness_after(ValueChanged):
                 return self.run_checked(inputs)
-        return self.run_checked(inputs)
+        return self.run_checked(inputs) if self.computes_numbers else self.run_once(inputs)
 
     def run_checked(self, inputs: tuple[torch.Tensor, ...]) -> Any:
         """As `run_once`; arithmetic of numbers that raises is a decision, for the program may catch it."""
         try:
             return self.run_once(inputs)
         except (ArithmeticError, ValueError) as e:
-            line = self.line_of(e) if self.computes_numbers else None
+            line = self.line_of(e)
             if line is None or line.bound_symbol is None or not is_of_numbers(line.bound_symbol.symbol):
                 raise
             raise ValueChanged("a number", type(e).__name__).with_traceback(e.__traceback__) from None

@@ -7,6 +7,7 @@ import torch
 
 import thunder.examine
 from thunder.core import prims
+from thunder.core.numbers import sizes_in_this_call
 from thunder.core.printing import Printer
 from thunder.core.proxies import Proxy, TensorProxy
 from thunder.core.pytree import Structured
@@ -83,7 +84,7 @@ def describe_argument(x: Any, printer: Printer) -> Any:
 
 
 def describe_value(proxy: Proxy) -> dict[str, Any]:
-    strides = {"strides": list(proxy.strides)} if isinstance(proxy, TensorProxy) else {}
+    strides = {"strides": list(sizes_in_this_call(proxy.strides))} if isinstance(proxy, TensorProxy) else {}
     return {"type": proxy.type_string(), **strides}
 
 

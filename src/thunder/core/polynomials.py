@@ -20,6 +20,7 @@ class Unknown:
         place: the expression of the prologue that gives it, in parts.
         value: what it is in this call.
         least: what it never falls below; None if that is not known.
+        made_of: the unknowns in a quotient or remainder, and those in these.
         equals: what else it is, once that is a condition.
     """
 
@@ -27,6 +28,7 @@ class Unknown:
     place: tuple[Any, ...]
     value: int
     least: int | None
+    made_of: frozenset["Unknown"] = frozenset()
     equals: "Polynomial | None" = None
     serial: int = field(default_factory=count().__next__)
 
@@ -107,11 +109,15 @@ class Polynomial:
 
     def without_common_factor(self) -> "Polynomial":
         """The same divided by what is a factor of all terms and never less than one: it has the same sign."""
+        return self.divided(self.common_factor(self))[0]
+
+    def common_factor(self, other: "Polynomial") -> "Polynomial":
+        """The product of unknowns, each never less than one, that is a factor of all terms of both."""
         common: list[Unknown] = []
         for u in self.unknowns:
             if u.least is not None and u.least > 0:
-                common += [u] * min(product.count(u) for product in self.terms)
-        return self.divided(Polynomial({tuple(common): 1}))[0] if common else self
+                common += [u] * min(product.count(u) for product in (*self.terms, *other.terms))
+        return Polynomial({tuple(common): 1})
 
     def sides(self) -> tuple["Polynomial", "Polynomial"]:
         """Two polynomials without negative factors, of which this is the difference."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import prod
 
 from thunder.core import prims
+from thunder.core.numbers import sizes_in_this_call
 from thunder.core.proxies import Proxy, TensorProxy
 from thunder.core.symbol import unique_proxies
 from thunder.core.trace import Trace
@@ -73,7 +75,7 @@ def memory(fn: Callable) -> Memory:
 
 
 def _bytes(values: Iterable[Proxy]) -> int:
-    return sum(p.numel * p.dtype.itemsize for p in values if isinstance(p, TensorProxy))
+    return sum(prod(sizes_in_this_call(p.shape)) * p.dtype.itemsize for p in values if isinstance(p, TensorProxy))
 
 
 def _bases(trace: Trace, values: Iterable[Proxy]) -> set[Proxy]:

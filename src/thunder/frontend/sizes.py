@@ -92,21 +92,26 @@ class Sizes:
         return proxy.size
 
     def divided(self, a: Polynomial, b: Polynomial) -> Any:
-        if b.is_number and not b.terms:
-            raise ZeroDivisionError("integer division or modulo by zero")
-        quotient, rest = self.parts_of_quotient(a, b)
+        a, b, _ = self.without_common_factor(a, b)
+        quotient, rest = a.divided(b)
         return self.number(quotient + self.part(operator.floordiv, rest, b) if rest.terms else quotient)
 
     def remainder(self, a: Polynomial, b: Polynomial) -> Any:
+        a, b, common = self.without_common_factor(a, b)
+        _, rest = a.divided(b)
+        return self.number(common * self.part(operator.mod, rest, b)) if rest.terms else 0
+
+    def without_common_factor(self, a: Polynomial, b: Polynomial) -> tuple[Polynomial, Polynomial, Polynomial]:
+        """What is divided, by what, both without their common factor, and that. The divisor is not zero."""
         if b.is_number and not b.terms:
             raise ZeroDivisionError("integer division or modulo by zero")
-        _, rest = self.parts_of_quotient(a, b)
-        return self.number(self.part(operator.mod, rest, b)) if rest.terms else 0
-
-    def parts_of_quotient(self, a: Polynomial, b: Polynomial) -> tuple[Polynomial, Polynomial]:
         if not b.is_number and (b.least is None or b.least < 1):
+            if not b.value:
+                self.value_of(SymbolicSize(b, self))
+                raise ZeroDivisionError("integer division or modulo by zero")
             self.compared(operator.ne, b, Polynomial({}))
-        return a.divided(b)
+        common = a.common_factor(b)
+        return a.divided(common)[0], b.divided(common)[0], common
 
     def part(self, function: Callable, a: Polynomial, b: Polynomial) -> Polynomial:
         """The quotient or remainder of two polynomials, which are numbers or make an unknown."""
@@ -118,7 +123,9 @@ class Sizes:
             label, place = f"({a.label}{text}{b.label})", ("(", *a.place(), text, *b.place(), ")")
             is_positive = b.least is not None and b.least > 0
             bounded = is_positive and (function is operator.mod or (a.least is not None and a.least >= 0))
-            self._parts[key] = Unknown(label, place, function(a.value, b.value), 0 if bounded else None)
+            within = frozenset(v for u in (*a.unknowns, *b.unknowns) for v in (u, *u.made_of))
+            value = function(a.value, b.value)
+            self._parts[key] = Unknown(label, place, value, 0 if bounded else None, within)
         return Polynomial.of(self._parts[key]).simplified()
 
     def decided(self, function: Callable, operands: tuple[Any, ...]) -> Any:
@@ -152,7 +159,8 @@ class Sizes:
         """That a polynomial is zero tells what an unknown is that stands in it once, alone."""
         for u in reversed(zero.unknowns):
             factor = zero.terms.get((u,))
-            if factor in (1, -1) and sum(u in product for product in zero.terms) == 1:
+            is_alone = sum(u in product for product in zero.terms) == 1
+            if factor in (1, -1) and is_alone and not any(u in v.made_of for v in zero.unknowns):
                 rest = Polynomial({product: x for product, x in zero.terms.items() if product != (u,)})
                 u.equals = rest if factor == -1 else -rest
                 return
