@@ -149,7 +149,11 @@ def _acquire(
         dependence.function_started(frame)
         tracer.numbers.function_started(frame)
 
-    observer = Observer(is_watched, function_started, edges.called, acquired.history)
+    def called(function: Any, first: Any) -> None:
+        tracer.numbers.called(function, first)
+        edges.called(function, first)
+
+    observer = Observer(is_watched, function_started, called, acquired.history)
     with record(acquired.computation):
         tracer = arguments.tracer = Tracer(acquired.computation, observer, arguments.name_of_captured)
         tracer.numbers = Numbers(tracer, arguments.prologue, is_watched, symbolic is not Symbolic.NONE)

@@ -46,11 +46,16 @@ _TEXTS: dict[Callable, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+_SEES_CALLS = sys.version_info >= (3, 12)  # before, profilers are told of no call of a class
+
+
 @lru_cache(maxsize=16384)
 def _asks_types(code: CodeType) -> bool:
-    """Whether code calls `type`, which tells what stands for a number from a number."""
-    if any(i.argval == "type" and i.opname in ("LOAD_GLOBAL", "LOAD_NAME") for i in dis.get_instructions(code)):
-        return True
+    """Whether code may ask, unseen, for types, which tell what stands for a number from a number."""
+    for i in dis.get_instructions(code):
+        is_called = _SEES_CALLS and i.opname == "LOAD_GLOBAL" and i.arg & 1  # `type(x)`, which observers are told of
+        if i.argval == "type" and i.opname in ("LOAD_GLOBAL", "LOAD_NAME") and not is_called:
+            return True
     return any(isinstance(x, CodeType) and _asks_types(x) for x in code.co_consts)
 
 
@@ -121,6 +126,10 @@ class Numbers:
     def function_started(self, frame: FrameType) -> None:
         if self.is_used and not self.is_closed and _asks_types(frame.f_code):
             raise NumbersMustBeConstant("a function asks for types")
+
+    def called(self, function: Any, first: Any) -> None:
+        if function is type and isinstance(first, SymbolicNumber) and not self.is_closed:
+            raise NumbersMustBeConstant("the program asks for the type of a number")
 
     # ---- what becomes of them ----
 
