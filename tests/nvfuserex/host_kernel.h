@@ -135,7 +135,9 @@ template <typename T, int N> void loadGeneric(T* to, T* from) { copy<T, N>(to, f
 // Reductions over a block of one thread.
 struct DefaultBlockDim {};
 template <bool...> struct Flags {};
-template <bool... B, typename T, typename F, typename... Rest> void blockReduce(T& out, const T& in, F op, Rest...) { op(out, in); }
+// `reads` is false for threads that have nothing to add, whose `out` may be no memory of the tensor's.
+template <bool... B, typename T, typename F, typename... Rest>
+void blockReduce(T& out, const T& in, F op, T*, bool reads, Rest...) { if (reads) op(out, in); }
 template <bool... B, typename T, typename N, typename... Rest>
 void blockWelford(T& mean, T& squares, N& n, const T& in_mean, const T& in_squares, const N& in_n, Rest...) {
   mean = in_mean; squares = in_squares; n = in_n;
